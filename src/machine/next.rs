@@ -1,0 +1,240 @@
+//! The transition function, for everything outside a claim; claims are in `work.rs`.
+
+use super::effect::{Effect, Notice};
+use super::event::{Answer, Event, LeafEnd};
+use super::state::{At, Ending, Feedback, FeedbackKind, State};
+use super::{resume, work};
+use crate::cause::{Bail, Cause};
+use crate::role::StopMode;
+
+/// A pair of state and event that cannot happen: a bug of the shell, or a damaged journal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the event {event} cannot happen while the run is {at}")]
+pub struct Illegal {
+    /// Where the run stood.
+    pub at: String,
+    /// The event's name.
+    pub event: String,
+}
+
+/// One step of the machine: the state after the event, and what is to be done.
+///
+/// The awaited effect, if any, is the last of the list and equals `state.pending()`.
+///
+/// # Errors
+/// [`Illegal`] when the event cannot happen in the state.
+pub fn next(mut state: State, event: Event) -> Result<(State, Vec<Effect>), Illegal> {
+    let mut notes = Vec::new();
+    step(&mut state, event, &mut notes)?;
+    if let At::Unwinding(_) | At::Ended(_) = state.at {
+        // A stop or bail leaves no request behind.
+        state.stop = None;
+    }
+    notes.extend(state.pending());
+    Ok((state, notes))
+}
+
+fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), Illegal> {
+    match (&state.at, event) {
+        (At::New, Event::Begun { limits, plan }) => {
+            state.limits = limits;
+            state.given_plan = plan;
+            state.at = At::Preflight;
+        }
+        (At::New, event) => return illegal(&At::New, &event),
+        (
+            _,
+            Event::Resumed {
+                limits,
+                renew,
+                plan,
+            },
+        ) => {
+            state.given_plan = plan.or(state.given_plan.take());
+            resume::resume(state, limits, renew);
+        }
+        (At::Ended(_), event) => return illegal(&state.at, &event),
+        (At::Unwinding(ending), Event::Unwound | Event::Failed(_)) => {
+            // Putting things back is best effort and never changes how the run ends.
+            state.at = At::Ended(ending.clone());
+            notes.push(Effect::Push);
+            notes.push(Effect::Mirror);
+        }
+        (At::Unwinding(_) | At::Publishing, Event::StopAsked { .. }) => {
+            // Ending already; once publishing has begun the run finishes.
+        }
+        (_, Event::StopAsked { mode }) => {
+            state.stop = Some(state.stop.map_or(mode, |m| m.max(mode)))
+        }
+        (At::Preflight, Event::Failed(bail)) => {
+            // Nothing of this run is in the working tree yet, and what is there may be the user's.
+            state.at = At::Ended(Ending::Bailed(bail));
+            notes.push(Effect::Mirror);
+        }
+        (_, Event::Failed(bail)) => end(state, Ending::Bailed(bail)),
+        (At::Preflight, Event::PreflightPassed { ledger }) => {
+            state.at = match state.then.take().map(|at| *at) {
+                Some(at @ (At::Working | At::CommitPlan(_))) => at,
+                _ if ledger => At::Boundary,
+                _ => match state.given_plan.take() {
+                    Some(plan) => At::CommitPlan(plan),
+                    None => At::Planning,
+                },
+            };
+        }
+        (At::Planning, Event::LeafEnded(end)) => planner_ended(state, end),
+        (At::CommitPlan(_), Event::PlanCommitted) => {
+            notes.push(Effect::Push);
+            notes.push(Effect::Mirror);
+            state.given_plan = None;
+            if state.limits.plan_only {
+                end(state, Ending::Planned);
+            } else {
+                state.at = At::Boundary;
+            }
+        }
+        (At::Boundary, Event::LedgerRead { steps, red }) => {
+            if let Some(work) = state.work.take() {
+                if work::still_current(&work, &steps) {
+                    return continue_work(state, work, &steps);
+                }
+                if let Some(tree) = work.red {
+                    notes.push(Effect::Note(Notice::RedStale(tree)));
+                }
+            }
+            if let Some(mode) = state.stop {
+                end(state, Ending::Stopped(mode));
+            } else if state.limits.plan_only {
+                end(state, Ending::Planned);
+            } else if let Some(step) = steps.iter().find(|s| !s.ticked) {
+                let last = steps.iter().filter(|s| !s.ticked).count() == 1;
+                state.work = Some(work::begin(step.clone(), last, red, notes));
+                state.at = At::Working;
+            } else {
+                state.at = At::Accepting;
+            }
+        }
+        (At::Working, event) => return work::step(state, event, notes),
+        (At::Accepting, Event::Accepted) => state.at = At::Publishing,
+        (At::Publishing, Event::Published { url }) => {
+            state.at = At::Ended(Ending::Done { url });
+            notes.push(Effect::Mirror);
+        }
+        (at, event) => return illegal(at, &event),
+    }
+    Ok(())
+}
+
+fn continue_work(
+    state: &mut State,
+    mut work: super::state::Work,
+    steps: &[super::state::Step],
+) -> Result<(), Illegal> {
+    if let Some(step) = steps.iter().find(|s| s.same_as(&work.step)) {
+        work.step = step.clone();
+    }
+    state.work = Some(work);
+    state.at = At::Working;
+    Ok(())
+}
+
+fn planner_ended(state: &mut State, ended: LeafEnd) {
+    match ended {
+        LeafEnd::Answered(Answer::Plan(plan)) => {
+            state.planner = Default::default();
+            state.at = At::CommitPlan(plan);
+        }
+        LeafEnd::Answered(Answer::NeedsUser { question }) => {
+            end(state, Ending::Bailed(Bail::needs_user(question)));
+        }
+        LeafEnd::Malformed { reason } => {
+            state.planner.malformed += 1;
+            if state.planner.malformed > state.limits.malformed {
+                end(state, Ending::Bailed(Bail::new(Cause::PlanInvalid, reason)));
+            } else {
+                let reasons = vec![reason];
+                state.planner.feedback = Some(Feedback {
+                    kind: FeedbackKind::Malformed,
+                    reasons,
+                });
+            }
+        }
+        LeafEnd::Answered(_) => {
+            let reason = "the planner answered something that is not a plan".to_owned();
+            planner_ended(state, LeafEnd::Malformed { reason });
+        }
+        LeafEnd::Failed { code } => {
+            let reason = format!("the planner exited with code {code}");
+            planner_ended(state, LeafEnd::Malformed { reason });
+        }
+        LeafEnd::Stuck => {
+            state.planner.stuck += 1;
+            if state.planner.stuck > state.limits.stuck_retries {
+                let bail = stuck_bail("the planner", state.planner.stuck);
+                end(state, Ending::Bailed(bail));
+            }
+        }
+        other => not_of_the_leaf(state, other),
+    }
+}
+
+/// The ends of a leaf that say nothing of its work, whoever it was.
+pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
+    match ended {
+        LeafEnd::Stopped => {
+            let mode = state.stop.unwrap_or(StopMode::Now);
+            end(state, Ending::Stopped(mode));
+        }
+        LeafEnd::Refused => {
+            let mode = state.stop.unwrap_or(StopMode::AtLeaf);
+            end(state, Ending::Stopped(mode));
+        }
+        LeafEnd::External { detail } => {
+            end(
+                state,
+                Ending::Bailed(Bail::new(Cause::KilledExternal, detail)),
+            );
+        }
+        LeafEnd::SpawnFailed { detail } => {
+            end(
+                state,
+                Ending::Bailed(Bail::new(Cause::AgentUnavailable, detail)),
+            );
+        }
+        // Relaunched without budget: each needs a start of the conductor, so this is bounded.
+        LeafEnd::Lost | LeafEnd::NeverStarted => {}
+        LeafEnd::Answered(_)
+        | LeafEnd::Malformed { .. }
+        | LeafEnd::Failed { .. }
+        | LeafEnd::Stuck => {}
+    }
+}
+
+pub(super) fn stuck_bail(who: &str, launches: u32) -> Bail {
+    Bail::new(
+        Cause::KilledStuck,
+        format!(
+            "{who} was killed as stuck in each of {launches} launches. Raise the leaf timeout \
+             (--timeout, VERI_TIMEOUT) or limits.stuck_retries, or look at what it waits for; then \
+             run the same command again."
+        ),
+    )
+}
+
+pub(super) fn end(state: &mut State, ending: Ending) {
+    state.at = At::Unwinding(ending);
+}
+
+pub(super) fn illegal(at: &At, event: &Event) -> Result<(), Illegal> {
+    // The first word of the debug form is the variant's name, and holds no data.
+    let name = |text: String| {
+        text.split(|c: char| !c.is_alphanumeric())
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    Err(Illegal {
+        at: name(format!("{at:?}")),
+        event: name(format!("{event:?}")),
+    })
+}

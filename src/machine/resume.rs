@@ -1,0 +1,85 @@
+//! A later start: where to go on, and which budgets are new.
+
+use super::event::Renew;
+use super::state::{At, Ending, From, Limits, Stage, State, Work};
+use crate::cause::Cause;
+use crate::role::Claim;
+
+/// Goes back to preflight, remembering where the run stood.
+pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
+    state.limits = limits;
+    state.stop = None;
+    let spent = match &state.at {
+        At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => Some(bail.cause),
+        _ => None,
+    };
+    match renew {
+        Renew::All => renew_all(state),
+        Renew::Spent => renew_spent(state, spent),
+    }
+    let then = match std::mem::replace(&mut state.at, At::Preflight) {
+        // Interrupted before preflight had passed: what was remembered then still holds.
+        At::New | At::Preflight => state.then.take().map(|at| *at),
+        At::Planning => Some(At::Planning),
+        At::CommitPlan(plan) => Some(At::CommitPlan(plan)),
+        // What a developer left, and a commit that may be half done, are settled before the ledger
+        // is looked at: it may hold the leaf's own changes.
+        At::Working if state.work.as_ref().is_some_and(must_settle_first) => Some(At::Working),
+        At::Boundary | At::Working | At::Accepting | At::Publishing => Some(At::Boundary),
+        At::Unwinding(_) | At::Ended(_) => None,
+    };
+    state.then = then.map(Box::new);
+}
+
+fn must_settle_first(work: &Work) -> bool {
+    matches!(work.stage, Stage::Collect { .. } | Stage::Commit)
+}
+
+fn renew_spent(state: &mut State, spent: Option<Cause>) {
+    match spent {
+        Some(Cause::ReviseExhausted) => {
+            if let Some(work) = &mut state.work {
+                work.revisions = 0;
+                restart_phase(work);
+            }
+        }
+        Some(Cause::KilledStuck) => {
+            state.planner.stuck = 0;
+            if let Some(work) = &mut state.work {
+                work.stuck = 0;
+            }
+        }
+        Some(Cause::PlanInvalid) => state.planner.malformed = 0,
+        Some(Cause::VerdictMalformed) => {
+            if let Some(work) = &mut state.work {
+                work.malformed = 0;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn renew_all(state: &mut State) {
+    state.planner.stuck = 0;
+    state.planner.malformed = 0;
+    if let Some(work) = &mut state.work {
+        work.revisions = 0;
+        work.stuck = 0;
+        work.malformed = 0;
+        work.reopens = 0;
+    }
+}
+
+/// The phase from its beginning: the attempts led nowhere, and their reasons are kept.
+fn restart_phase(work: &mut Work) {
+    work.stage = Stage::Develop;
+    work.candidate = None;
+    work.passed_at_once = false;
+    if work.claim == Claim::AlreadyThere {
+        work.claim = Claim::Red;
+    }
+    work.from = match (&work.claim, &work.red) {
+        (Claim::Green, Some(red)) => From::Tree(red.clone()),
+        _ => From::Head,
+    };
+}

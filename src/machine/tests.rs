@@ -1,0 +1,629 @@
+use super::*;
+use crate::cause::{Bail, Cause};
+use crate::plan::Plan;
+use crate::role::{Claim, Role, StopMode};
+use proptest::prelude::*;
+
+fn plan() -> Plan {
+    Plan {
+        criteria: Vec::new(),
+        steps: Vec::new(),
+    }
+}
+
+fn ledger_step(number: u32, ticked: bool) -> Step {
+    Step {
+        number,
+        title: format!("step {number}"),
+        criteria: vec!["AC1".to_owned()],
+        ticked,
+        no_test: (number == 3).then(|| "documentation only".to_owned()),
+    }
+}
+
+fn tree(n: u32) -> Tree {
+    Tree(format!("{n:040x}"))
+}
+
+/// The world that a shell would be: a ledger of three steps, the third without a test, and a branch.
+#[derive(Clone)]
+struct World {
+    ticked: Vec<bool>,
+    committed: Vec<(u32, Claim)>,
+    trees: u32,
+}
+
+impl World {
+    fn new() -> World {
+        World {
+            ticked: vec![false; 3],
+            committed: Vec::new(),
+            trees: 0,
+        }
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        (1..=3)
+            .map(|n| ledger_step(n, self.ticked[n as usize - 1]))
+            .collect()
+    }
+
+    fn fresh(&mut self) -> Tree {
+        self.trees += 1;
+        tree(self.trees)
+    }
+
+    /// The outcome of an effect when everything goes well.
+    fn well(&mut self, effect: &Effect) -> Event {
+        match effect {
+            Effect::Preflight => Event::PreflightPassed {
+                ledger: self.trees > 0,
+            },
+            Effect::Launch(leaf) => Event::LeafEnded(LeafEnd::Answered(match leaf.role {
+                Role::Planner => Answer::Plan(plan()),
+                Role::Developer => Answer::Developed,
+                Role::Verifier => Answer::Approve {
+                    breaks_with: Some("patch".to_owned()),
+                },
+            })),
+            Effect::CommitPlan(_) => {
+                self.trees += 1;
+                Event::PlanCommitted
+            }
+            Effect::ReadLedger => Event::LedgerRead {
+                steps: self.steps(),
+                red: None,
+            },
+            Effect::Collect(_) => Event::Collected(Collected::Candidate(self.fresh())),
+            Effect::Check(_) => Event::Checked(Checked::Holds),
+            Effect::Prove(_) => Event::Proved {
+                shown: true,
+                reasons: Vec::new(),
+            },
+            Effect::KeepRed(_) => Event::RedKept,
+            Effect::Commit(work) => {
+                self.ticked[work.step.number as usize - 1] = true;
+                self.committed.push((work.step.number, work.claim));
+                Event::Committed {
+                    commit: "c".to_owned(),
+                }
+            }
+            Effect::Drop(_) => Event::Dropped,
+            Effect::Accept => Event::Accepted,
+            Effect::Publish => Event::Published { url: None },
+            Effect::Unwind(_) => Event::Unwound,
+            Effect::Note(_) | Effect::Mirror | Effect::Push => unreachable!("not awaited"),
+        }
+    }
+}
+
+fn begun() -> State {
+    let event = Event::Begun {
+        limits: Limits::default(),
+        plan: None,
+    };
+    next(State::new(), event).unwrap().0
+}
+
+/// Runs to the end, asking `answer` first and the well-going world otherwise; gives every state.
+fn run(
+    mut state: State,
+    world: &mut World,
+    mut answer: impl FnMut(&Effect, &State) -> Option<Event>,
+) -> State {
+    for _ in 0..10_000 {
+        let Some(effect) = state.pending() else {
+            return state;
+        };
+        let event = answer(&effect, &state).unwrap_or_else(|| world.well(&effect));
+        let (after, effects) = next(state, event).unwrap();
+        assert_eq!(
+            after.pending().as_ref(),
+            effects.last().filter(|_| after.pending().is_some())
+        );
+        state = after;
+    }
+    panic!("the run does not end: {state:?}");
+}
+
+fn bail_of(state: &State) -> Option<Cause> {
+    match state.ending() {
+        Some(Ending::Bailed(bail)) => Some(bail.cause),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_run_in_which_all_goes_well_commits_each_claim_once_and_is_done() {
+    let mut world = World::new();
+    let end = run(begun(), &mut world, |_, _| None);
+    assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
+    let expected = [
+        (1, Claim::Green),
+        (1, Claim::Refactor),
+        (2, Claim::Green),
+        (2, Claim::Refactor),
+        (3, Claim::NoTest),
+    ];
+    assert_eq!(world.committed, expected);
+}
+
+#[test]
+fn rejects_spend_revisions_and_stuck_leaves_spend_retries_of_their_own() {
+    // Two stuck launches and three rejects of the same red: both budgets nearly spent, neither over.
+    let (mut stuck, mut rejects) = (0, 0);
+    let end = run(begun(), &mut World::new(), |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.claim == Some(Claim::Red) => match leaf.role {
+            Role::Developer if stuck < 2 => {
+                stuck += 1;
+                Some(Event::LeafEnded(LeafEnd::Stuck))
+            }
+            Role::Verifier if rejects < 3 => {
+                rejects += 1;
+                let reasons = vec!["too weak".to_owned()];
+                Some(Event::LeafEnded(LeafEnd::Answered(Answer::Reject {
+                    reasons,
+                })))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
+    assert_eq!((stuck, rejects), (2, 3));
+}
+
+#[test]
+fn the_fourth_reject_of_a_phase_bails_revise_exhausted() {
+    let mut asked = 0;
+    let end = run(begun(), &mut World::new(), |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.role == Role::Verifier => {
+            asked += 1;
+            let reasons = vec!["no".to_owned()];
+            Some(Event::LeafEnded(LeafEnd::Answered(Answer::Reject {
+                reasons,
+            })))
+        }
+        _ => None,
+    });
+    assert_eq!((bail_of(&end), asked), (Some(Cause::ReviseExhausted), 4));
+}
+
+#[test]
+fn the_third_stuck_launch_of_a_leaf_bails_killed_stuck() {
+    let mut launches = 0;
+    let end = run(begun(), &mut World::new(), |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.role == Role::Developer => {
+            launches += 1;
+            assert_eq!(leaf.launch, launches);
+            Some(Event::LeafEnded(LeafEnd::Stuck))
+        }
+        _ => None,
+    });
+    assert_eq!((bail_of(&end), launches), (Some(Cause::KilledStuck), 3));
+}
+
+#[test]
+fn in_refactor_spent_budgets_drop_the_change_and_the_step_stands() {
+    for ended in [
+        LeafEnd::Stuck,
+        LeafEnd::Answered(Answer::Reject {
+            reasons: vec!["slower".to_owned()],
+        }),
+        LeafEnd::Malformed {
+            reason: "prose".to_owned(),
+        },
+    ] {
+        let mut world = World::new();
+        let end = run(begun(), &mut world, |effect, _| match effect {
+            Effect::Launch(leaf)
+                if leaf.claim == Some(Claim::Refactor) && leaf.role == Role::Verifier =>
+            {
+                Some(Event::LeafEnded(ended.clone()))
+            }
+            _ => None,
+        });
+        assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
+        assert_eq!(
+            world.committed,
+            [(1, Claim::Green), (2, Claim::Green), (3, Claim::NoTest)]
+        );
+    }
+}
+
+#[test]
+fn a_test_that_passes_at_once_twice_is_committed_alone_when_a_patch_breaks_it() {
+    let mut world = World::new();
+    let mut proved = 0;
+    let end = run(begun(), &mut world, |effect, _| match effect {
+        Effect::Check(work) if work.step.number == 1 => {
+            let reasons = vec!["passes".to_owned()];
+            Some(Event::Checked(Checked::PassesAtOnce { reasons }))
+        }
+        Effect::Prove(_) => {
+            proved += 1;
+            None
+        }
+        _ => None,
+    });
+    assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
+    assert_eq!(proved, 1);
+    assert_eq!(world.committed[0], (1, Claim::AlreadyThere));
+    assert_eq!(
+        world.committed[1],
+        (2, Claim::Green),
+        "no green and no refactor of step 1"
+    );
+}
+
+#[test]
+fn an_already_there_claim_without_a_breaking_patch_is_a_vacuous_test() {
+    let end = run(begun(), &mut World::new(), |effect, _| match effect {
+        Effect::Check(_) => Some(Event::Checked(Checked::PassesAtOnce {
+            reasons: vec!["passes".to_owned()],
+        })),
+        Effect::Launch(leaf) if leaf.role == Role::Verifier => {
+            Some(Event::LeafEnded(LeafEnd::Answered(Answer::Approve {
+                breaks_with: None,
+            })))
+        }
+        _ => None,
+    });
+    assert_eq!(bail_of(&end), Some(Cause::ReviseExhausted));
+}
+
+#[test]
+fn a_reopened_red_goes_back_to_red_and_on_from_the_saved_code_at_most_twice() {
+    let mut reopened = 0;
+    let mut merged = 0;
+    let end = run(begun(), &mut World::new(), |effect, _| match effect {
+        Effect::Launch(leaf)
+            if leaf.claim == Some(Claim::Green) && leaf.role == Role::Developer =>
+        {
+            merged += u32::from(matches!(leaf.from, From::Merge { .. }));
+            reopened += 1;
+            let reopen = vec![Reopen {
+                test: "old".to_owned(),
+                why: "changes".to_owned(),
+            }];
+            Some(Event::LeafEnded(LeafEnd::Answered(Answer::ReopenRed(
+                reopen,
+            ))))
+        }
+        _ => None,
+    });
+    // Two reopens, each continued from the merged code; then four refused attempts.
+    assert_eq!(
+        (bail_of(&end), merged, reopened),
+        (Some(Cause::ReviseExhausted), 2, 2 + 4)
+    );
+}
+
+#[test]
+fn stops_at_ledger_finish_the_step_under_way() {
+    let mut world = World::new();
+    let mut state = begun();
+    let mut asked = false;
+    loop {
+        let Some(effect) = state.pending() else { break };
+        let mid_step = matches!(&effect, Effect::Check(w) if w.claim == Claim::Red);
+        let event = if mid_step && !asked {
+            asked = true;
+            Event::StopAsked {
+                mode: StopMode::AtLedger,
+            }
+        } else {
+            world.well(&effect)
+        };
+        state = next(state, event).unwrap().0;
+    }
+    assert_eq!(state.ending(), Some(&Ending::Stopped(StopMode::AtLedger)));
+    assert_eq!(world.committed, [(1, Claim::Green), (1, Claim::Refactor)]);
+}
+
+#[test]
+fn a_rerun_goes_on_where_the_stop_left_it_without_spending_a_budget() {
+    let mut world = World::new();
+    let mut stopped = false;
+    let end = run(begun(), &mut world, |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.claim == Some(Claim::Green) && !stopped => {
+            stopped = true;
+            Some(Event::LeafEnded(LeafEnd::Refused))
+        }
+        _ => None,
+    });
+    assert!(matches!(end.ending(), Some(Ending::Stopped(_))));
+    let resumed = Event::Resumed {
+        limits: Limits::default(),
+        renew: Renew::Spent,
+        plan: None,
+    };
+    let again = next(end, resumed).unwrap().0;
+    let end = run(again, &mut world, |effect, _| {
+        if let Effect::Launch(leaf) = effect {
+            assert_eq!((leaf.attempt, leaf.launch), (1, 1));
+            assert!(world_has_no_second_red(leaf));
+        }
+        None
+    });
+    assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
+}
+
+fn world_has_no_second_red(leaf: &Leaf) -> bool {
+    !(leaf.claim == Some(Claim::Red) && leaf.step.as_ref().is_some_and(|s| s.number == 1))
+}
+
+#[test]
+fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put_aside() {
+    let mut state = begun();
+    let mut world = World::new();
+    while !matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Green)) {
+        let event = world.well(&state.pending().unwrap());
+        state = next(state, event).unwrap().0;
+    }
+    let resumed = Event::Resumed {
+        limits: Limits::default(),
+        renew: Renew::Spent,
+        plan: None,
+    };
+    let state = next(state, resumed).unwrap().0;
+    let state = next(state, Event::PreflightPassed { ledger: true })
+        .unwrap()
+        .0;
+    let mut steps = world.steps();
+    steps[0].title = "renamed".to_owned();
+    let (state, effects) = next(state, Event::LedgerRead { steps, red: None }).unwrap();
+    assert!(
+        effects
+            .iter()
+            .any(|e| matches!(e, Effect::Note(Notice::RedStale(_))))
+    );
+    assert!(matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Red)));
+}
+
+#[test]
+fn a_kept_red_without_a_journal_goes_on_at_green() {
+    let state = next(begun(), Event::PreflightPassed { ledger: true })
+        .unwrap()
+        .0;
+    let red = KeptRed {
+        title: "step 1".to_owned(),
+        criteria: vec!["AC1".to_owned()],
+        tree: tree(7),
+    };
+    let event = Event::LedgerRead {
+        steps: World::new().steps(),
+        red: Some(red),
+    };
+    let state = next(state, event).unwrap().0;
+    let Some(Effect::Launch(leaf)) = state.pending() else {
+        panic!("no launch")
+    };
+    assert_eq!(
+        (leaf.claim, leaf.from),
+        (Some(Claim::Green), From::Tree(tree(7)))
+    );
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let reasons = || vec!["r".to_owned()];
+    let bail = |cause| Bail::new(cause, "d");
+    prop_oneof![
+        Just(Event::Begun {
+            limits: Limits::default(),
+            plan: None
+        }),
+        any::<bool>().prop_map(|all| Event::Resumed {
+            limits: Limits::default(),
+            renew: if all { Renew::All } else { Renew::Spent },
+            plan: None,
+        }),
+        any::<bool>().prop_map(|ledger| Event::PreflightPassed { ledger }),
+        prop_oneof![
+            Just(LeafEnd::Answered(Answer::Plan(plan()))),
+            Just(LeafEnd::Answered(Answer::Developed)),
+            Just(LeafEnd::Answered(Answer::ReopenRed(vec![Reopen {
+                test: "t".to_owned(),
+                why: "w".to_owned()
+            }]))),
+            Just(LeafEnd::Answered(Answer::Approve { breaks_with: None })),
+            Just(LeafEnd::Answered(Answer::Approve {
+                breaks_with: Some("p".to_owned())
+            })),
+            Just(LeafEnd::Answered(Answer::Reject { reasons: reasons() })),
+            Just(LeafEnd::Answered(Answer::NeedsUser {
+                question: "q".to_owned()
+            })),
+            Just(LeafEnd::Malformed {
+                reason: "m".to_owned()
+            }),
+            Just(LeafEnd::Failed { code: 3 }),
+            Just(LeafEnd::Stuck),
+            Just(LeafEnd::Stopped),
+            Just(LeafEnd::Refused),
+            Just(LeafEnd::External {
+                detail: "x".to_owned()
+            }),
+            Just(LeafEnd::Lost),
+            Just(LeafEnd::NeverStarted),
+            Just(LeafEnd::SpawnFailed {
+                detail: "x".to_owned()
+            }),
+        ]
+        .prop_map(Event::LeafEnded),
+        Just(Event::PlanCommitted),
+        proptest::collection::vec(any::<bool>(), 3).prop_map(|t| Event::LedgerRead {
+            steps: (1..=3).map(|n| ledger_step(n, t[n as usize - 1])).collect(),
+            red: None,
+        }),
+        (0u32..50).prop_map(|n| Event::Collected(Collected::Candidate(tree(n)))),
+        (0u32..50).prop_map(move |n| Event::Collected(Collected::Refused {
+            tree: tree(n),
+            feedback: Feedback {
+                kind: FeedbackKind::Check,
+                reasons: vec!["r".to_owned()]
+            },
+        })),
+        Just(Event::Checked(Checked::Holds)),
+        Just(Event::Checked(Checked::PassesAtOnce { reasons: reasons() })),
+        Just(Event::Checked(Checked::Fails { reasons: reasons() })),
+        Just(Event::Checked(Checked::Unchanged)),
+        any::<bool>().prop_map(|shown| Event::Proved {
+            shown,
+            reasons: Vec::new()
+        }),
+        Just(Event::RedKept),
+        Just(Event::Committed {
+            commit: "c".to_owned()
+        }),
+        Just(Event::CommitRefused { reasons: reasons() }),
+        Just(Event::Dropped),
+        Just(Event::Accepted),
+        Just(Event::Published { url: None }),
+        prop_oneof![
+            Just(StopMode::AtLedger),
+            Just(StopMode::AtLeaf),
+            Just(StopMode::Now)
+        ]
+        .prop_map(|mode| Event::StopAsked { mode }),
+        Just(Event::Failed(bail(Cause::GitFailed))),
+        Just(Event::Unwound),
+    ]
+}
+
+/// What has been seen of the claim under way: the evidence that a commit needs.
+#[derive(Default, Debug)]
+struct Evidence {
+    red_approved: bool,
+    checked: bool,
+    approved: bool,
+    proved: bool,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Random events, legal or not, among ones that bring the run on: nothing panics, and no commit
+    /// lacks its evidence.
+    #[test]
+    fn no_sequence_of_events_commits_without_an_approved_red_and_an_approved_green(
+        events in proptest::collection::vec(proptest::option::weighted(0.3, any_event()), 1..150)
+    ) {
+        let mut state = begun();
+        let mut world = World::new();
+        let mut seen = Evidence::default();
+        let mut external = false;
+        for event in events {
+            let event = match (event, state.pending()) {
+                (Some(event), _) => event,
+                (None, Some(effect)) => world.well(&effect),
+                (None, None) => Event::Resumed { limits: Limits::default(), renew: Renew::Spent, plan: None },
+            };
+            // Illegal pairs are errors and change nothing.
+            let Ok((after, effects)) = next(state.clone(), event.clone()) else { continue };
+            let before = state.work.clone();
+            match &event {
+                Event::LeafEnded(LeafEnd::Answered(Answer::Approve { .. }))
+                    if before.as_ref().is_some_and(|w| w.stage == Stage::Verify) =>
+                {
+                    prop_assert!(seen.checked, "a verifier was asked without a check");
+                    seen.approved = true;
+                }
+                Event::Checked(Checked::Holds | Checked::PassesAtOnce { .. }) => seen.checked = true,
+                Event::RedKept => {
+                    prop_assert!(seen.approved);
+                    seen = Evidence { red_approved: true, ..Evidence::default() };
+                }
+                Event::Proved { shown, .. } => seen.proved = *shown,
+                Event::Collected(_) => {
+                    seen = Evidence { red_approved: seen.red_approved, ..Evidence::default() };
+                }
+                Event::LeafEnded(LeafEnd::External { .. }) => external = true,
+                _ => {}
+            }
+            if let Some(Effect::Commit(work)) = after.pending() {
+                prop_assert!(seen.approved && seen.checked, "{:?}", seen);
+                match work.claim {
+                    Claim::Green => prop_assert!(seen.red_approved && work.red.is_some()),
+                    Claim::AlreadyThere => prop_assert!(seen.proved),
+                    Claim::Refactor => prop_assert!(work.step.ticked),
+                    Claim::NoTest => prop_assert!(work.step.no_test.is_some()),
+                    Claim::Red => prop_assert!(false, "a red was committed"),
+                }
+            }
+            let step_of = |w: &Option<Work>| w.as_ref().map(|w| w.step.number);
+            if step_of(&before) != step_of(&after.work) || effects.iter().any(|e| matches!(e, Effect::Note(Notice::StepStart(_)))) {
+                seen = Evidence::default();
+            }
+            if let Some(work) = &after.work {
+                prop_assert!(work.revisions <= after.limits.revisions);
+                prop_assert!(work.reopens <= after.limits.reopens);
+                prop_assert!(work.stuck <= after.limits.stuck_retries + 1);
+            }
+            if let Some(Ending::Bailed(bail)) = after.ending() {
+                prop_assert!(bail.cause != Cause::KilledExternal || external);
+            }
+            let awaited = effects.iter().filter(|e| !matches!(e, Effect::Note(_) | Effect::Mirror | Effect::Push)).count();
+            prop_assert_eq!(awaited, usize::from(after.pending().is_some()), "one effect is awaited");
+            state = after;
+        }
+    }
+
+    /// A crash at any moment costs no budget: after the restart, the same leaf is asked for again.
+    #[test]
+    fn a_crash_costs_no_budget(events in proptest::collection::vec(any_event(), 1..200)) {
+        let mut state = State::new();
+        for event in events {
+            let Ok((after, _)) = next(state.clone(), event) else { continue };
+            let crashed = !matches!(after.at, At::New | At::Ended(_) | At::Unwinding(_));
+            if crashed {
+                let resumed = Event::Resumed { limits: after.limits.clone(), renew: Renew::Spent, plan: None };
+                let (again, _) = next(after.clone(), resumed).unwrap();
+                prop_assert_eq!(&again.work, &after.work);
+                prop_assert_eq!(&again.planner, &after.planner);
+            }
+            state = after;
+        }
+    }
+
+    /// The journal keeps events as JSON: reading them back gives the same run.
+    #[test]
+    fn events_survive_the_journal(events in proptest::collection::vec(any_event(), 1..20)) {
+        for event in events {
+            let text = serde_json::to_string(&event).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        }
+    }
+
+    /// However the leaves behave, a run ends: every loop is bounded by a budget.
+    #[test]
+    fn every_run_ends(choices in proptest::collection::vec(0u8..12, 1..64)) {
+        let mut at = 0;
+        let mut world = World::new();
+        let end = run(begun(), &mut world, |effect, _| {
+            at += 1;
+            let choice = choices[at % choices.len()];
+            let reasons = vec!["r".to_owned()];
+            match effect {
+                Effect::Launch(leaf) => match (choice, leaf.role) {
+                    (0, _) => Some(LeafEnd::Stuck),
+                    (1, Role::Developer) => Some(LeafEnd::Failed { code: 1 }),
+                    (1 | 2, Role::Planner | Role::Verifier) => Some(LeafEnd::Malformed { reason: "m".to_owned() }),
+                    (3 | 4, Role::Verifier) => Some(LeafEnd::Answered(Answer::Reject { reasons })),
+                    (3 | 4, Role::Developer) => Some(LeafEnd::Answered(Answer::ReopenRed(vec![Reopen { test: "t".to_owned(), why: "w".to_owned() }]))),
+                    _ => None,
+                }
+                .map(Event::LeafEnded),
+                Effect::Check(_) => match choice {
+                    0..=2 => Some(Event::Checked(Checked::Fails { reasons })),
+                    3 => Some(Event::Checked(Checked::PassesAtOnce { reasons })),
+                    4 => Some(Event::Checked(Checked::Unchanged)),
+                    _ => None,
+                },
+                Effect::Commit(_) if choice < 3 => Some(Event::CommitRefused { reasons }),
+                _ => None,
+            }
+        });
+        prop_assert!(end.ending().is_some());
+    }
+}
