@@ -1,0 +1,376 @@
+//! What the configuration files may say. An unknown key is an error that names the nearest known one.
+
+use anyhow::{Context, Result, anyhow};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Everything that the files may set. Absent means the default.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The branch that issues are worked on from.
+    pub base: Option<String>,
+    /// Where issues live: `"dir:PATH"`, or a table with `at` and whom to trust.
+    pub forge: Option<ForgeConfig>,
+    /// `"step"` (default) or `"end"`: when finished commits are pushed.
+    pub push: Option<String>,
+    /// `"draft"` (default), `"ready"` or `"none"`.
+    pub pull_request: Option<String>,
+    /// `"run"` (default: one comment a run) or `"off"`.
+    pub mirror: Option<String>,
+    /// Extra commands that must pass: lint, types, format.
+    pub checks: Vec<String>,
+    /// The test suite.
+    pub tests: Tests,
+    /// The proving ground.
+    pub ground: Ground,
+    /// Budgets.
+    pub limits: LimitsTable,
+    /// The plan.
+    pub plan: PlanTable,
+    /// The cycle of a step.
+    pub cycle: Cycle,
+    /// Commits.
+    pub commit: Commit,
+    /// Which agent has which role.
+    pub agents: Agents,
+}
+
+/// The test suite.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tests {
+    /// The command, run by `sh -c` in the root of a clean checkout.
+    pub command: Option<String>,
+    /// Seconds that a run may take; default 2 hours at baseline, then three times what that took.
+    pub timeout: Option<u64>,
+    /// Globs of files that count as tests, beside the usual ones.
+    pub paths: Vec<String>,
+    /// `"list"` (default) or `"forbid"`: lines outside tests in a red.
+    pub red_stubs: Option<String>,
+}
+
+/// The proving ground.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ground {
+    /// Commands that make the ground's own dependency folders; absent means detected.
+    pub setup: Option<Vec<String>>,
+    /// A file of the checkout (such as `.env`) that is copied into grounds.
+    pub env_file: Option<String>,
+    /// Names of variables that suites, developers and verifiers get.
+    pub pass_env: Vec<String>,
+    /// A command that runs before every suite (reset the database).
+    pub before_suite: Option<String>,
+    /// `"prove"` (default) or `"trust"`.
+    pub isolation: Option<String>,
+}
+
+/// Budgets.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsTable {
+    /// Seconds that a leaf may take; default max(900, four times the suite).
+    pub timeout: Option<u64>,
+    /// Relaunches of a leaf that was killed as stuck (2).
+    pub stuck_retries: Option<u32>,
+    /// Revisions of a phase (3).
+    pub revisions: Option<u32>,
+    /// Malformed answers in a row that are asked again (1).
+    pub malformed: Option<u32>,
+    /// Steps of a plan (12).
+    pub max_steps: Option<usize>,
+    /// MiB that a file of a candidate may have (5).
+    pub max_file_mib: Option<u64>,
+    /// KiB of output that prompts and comments quote (16).
+    pub tail_kib: Option<usize>,
+    /// MiB of output of a leaf that are kept (256).
+    pub output_mib: Option<u64>,
+    /// Minutes that a run may take, at a leaf boundary; default none.
+    pub wall_minutes: Option<u64>,
+    /// Seconds that a commit hook may take (300).
+    pub hook_timeout: Option<u64>,
+}
+
+/// The plan.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PlanTable {
+    /// `"allow"` (default) or `"forbid"`: steps without a test.
+    pub no_test: Option<String>,
+}
+
+/// The cycle of a step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cycle {
+    /// `"step"` (default), `"end"` or `"off"`.
+    pub refactor: Option<String>,
+}
+
+/// Commits.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Commit {
+    /// A template of subjects: `{{ subject }}`, `{{ issue }}`, `{{ phase }}`.
+    pub subject: Option<String>,
+}
+
+/// The forge: its address alone, or with more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ForgeConfig {
+    /// `"dir:PATH"` or `"github:OWNER/NAME"`.
+    Address(String),
+    /// A table.
+    Table(ForgeTable),
+}
+
+/// The forge's table.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ForgeTable {
+    /// `"dir:PATH"` or `"github:OWNER/NAME"`.
+    pub at: Option<String>,
+    /// Whose text counts beside that of people with write access.
+    pub trusted_authors: Vec<String>,
+    /// `"run"` (default), `"members"` or `"anyone"`.
+    pub trust: Option<String>,
+}
+
+/// Which agent has which role.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Agents {
+    /// Splits the issue.
+    pub planner: Option<AgentEntry>,
+    /// Writes tests and code.
+    pub developer: Option<AgentEntry>,
+    /// Judges.
+    pub verifier: Option<AgentEntry>,
+    /// What the name `command` runs.
+    pub command: Option<CommandAgent>,
+}
+
+/// What the name `command` runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandAgent {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+}
+
+/// A role's agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AgentEntry {
+    /// Its name.
+    Name(String),
+    /// Its name and more.
+    Table {
+        /// The agent's name.
+        r#use: String,
+        /// The model.
+        model: Option<String>,
+        /// Further arguments.
+        #[serde(default)]
+        args: Vec<String>,
+    },
+}
+
+impl Config {
+    /// The forge's address, if one is configured.
+    pub fn forge_address(&self) -> Option<&str> {
+        match self.forge.as_ref()? {
+            ForgeConfig::Address(address) => Some(address),
+            ForgeConfig::Table(table) => table.at.as_deref(),
+        }
+    }
+
+    /// The forge's table, empty when only an address is configured.
+    pub fn forge_table(&self) -> ForgeTable {
+        match &self.forge {
+            Some(ForgeConfig::Table(table)) => table.clone(),
+            _ => ForgeTable::default(),
+        }
+    }
+
+    /// Refuses words that are not of a setting's set.
+    ///
+    /// # Errors
+    /// Names the key, the word and the set.
+    pub fn check(&self) -> Result<()> {
+        let table = self.forge_table();
+        let words: [(&str, &Option<String>, &[&str]); 8] = [
+            ("push", &self.push, &["step", "end"]),
+            (
+                "pull_request",
+                &self.pull_request,
+                &["draft", "ready", "none"],
+            ),
+            ("mirror", &self.mirror, &["run", "off"]),
+            (
+                "tests.red_stubs",
+                &self.tests.red_stubs,
+                &["list", "forbid"],
+            ),
+            (
+                "ground.isolation",
+                &self.ground.isolation,
+                &["prove", "trust"],
+            ),
+            ("plan.no_test", &self.plan.no_test, &["allow", "forbid"]),
+            (
+                "cycle.refactor",
+                &self.cycle.refactor,
+                &["step", "end", "off"],
+            ),
+            ("forge.trust", &table.trust, &["run", "members", "anyone"]),
+        ];
+        for (key, value, known) in words {
+            if let Some(value) = value
+                && !known.contains(&value.as_str())
+            {
+                return Err(anyhow!(
+                    "the configuration says {key} = {value:?}; it may be one of {}",
+                    known.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads both files, the repository's over the user's; files that are not there count as empty.
+///
+/// # Errors
+/// When a file cannot be read, is not TOML, or says something that is not known.
+pub fn load(repository: Option<&Path>, user: Option<&Path>) -> Result<Config> {
+    let mut merged = toml::Table::new();
+    for path in [user, repository].into_iter().flatten() {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => {
+                return Err(e).with_context(|| {
+                    format!("cannot read the configuration file {}", path.display())
+                });
+            }
+        };
+        let table: toml::Table = toml::from_str(&text)
+            .with_context(|| format!("the configuration file {} is not TOML", path.display()))?;
+        // Each file by itself, so that an error names the right one.
+        read(table.clone())
+            .with_context(|| format!("in the configuration file {}", path.display()))?;
+        merge(&mut merged, table);
+    }
+    read(merged)
+}
+
+fn read(table: toml::Table) -> Result<Config> {
+    let config: Config =
+        serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+            anyhow!(explain(
+                &error.path().to_string(),
+                &error.inner().to_string()
+            ))
+        })?;
+    config.check()?;
+    Ok(config)
+}
+
+fn merge(into: &mut toml::Table, from: toml::Table) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Adds the nearest known key to serde's message about an unknown one.
+fn explain(path: &str, message: &str) -> String {
+    let at = if path == "." || path.is_empty() {
+        String::new()
+    } else {
+        format!(" (at {path})")
+    };
+    let mut names = message.split('`').skip(1).step_by(2);
+    if message.starts_with("unknown field")
+        && let Some(unknown) = names.next()
+        && let Some(nearest) = names.min_by_key(|known| strsim::levenshtein(unknown, known))
+    {
+        return format!("the key `{unknown}` is not known{at}; did you mean `{nearest}`?");
+    }
+    format!("{}{at}", message.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load_text(text: &str) -> Result<Config> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".veri.toml");
+        std::fs::write(&path, text).unwrap();
+        load(Some(&path), None)
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_with_the_nearest_known_one() {
+        let error = format!("{:#}", load_text("[tests]\ncomand = 'x'").unwrap_err());
+        assert!(
+            error.contains("`comand` is not known") && error.contains("`command`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_word_outside_its_set_is_an_error_with_the_set() {
+        let error = format!(
+            "{:#}",
+            load_text("[cycle]\nrefactor = 'always'").unwrap_err()
+        );
+        assert!(error.contains("step, end, off"), "{error}");
+    }
+
+    #[test]
+    fn the_repository_stands_above_the_user_key_by_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let (user, repository) = (dir.path().join("u.toml"), dir.path().join("r.toml"));
+        std::fs::write(
+            &user,
+            "base = 'dev'\n[limits]\nrevisions = 1\nmalformed = 5",
+        )
+        .unwrap();
+        std::fs::write(&repository, "[limits]\nrevisions = 7").unwrap();
+        let config = load(Some(&repository), Some(&user)).unwrap();
+        assert_eq!(config.base.as_deref(), Some("dev"));
+        assert_eq!(
+            (config.limits.revisions, config.limits.malformed),
+            (Some(7), Some(5))
+        );
+    }
+
+    #[test]
+    fn a_forge_is_an_address_or_a_table() {
+        assert_eq!(
+            load_text("forge = 'dir:f'").unwrap().forge_address(),
+            Some("dir:f")
+        );
+        let config = load_text("[forge]\nat = 'dir:f'\ntrusted_authors = ['ann']").unwrap();
+        assert_eq!(config.forge_address(), Some("dir:f"));
+        assert_eq!(config.forge_table().trusted_authors, ["ann"]);
+    }
+
+    #[test]
+    fn absent_files_are_the_defaults() {
+        let missing = Path::new("/nonexistent/config.toml");
+        assert_eq!(
+            load(Some(missing), Some(missing)).unwrap(),
+            Config::default()
+        );
+    }
+}
