@@ -1,0 +1,110 @@
+//! Stop requests: `.tdd/stop` and the terminal's signals. STOPPING.md is the contract.
+
+use crate::role::StopMode;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What a look at the request file found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Nobody asked.
+    None,
+    /// A mode.
+    Mode(StopMode),
+    /// Something is there that is not a mode: counts as at-ledger, and the doubt is said.
+    Doubtful(String),
+}
+
+impl Request {
+    /// The mode that counts.
+    pub fn mode(&self) -> Option<StopMode> {
+        match self {
+            Request::None => None,
+            Request::Mode(mode) => Some(*mode),
+            Request::Doubtful(_) => Some(StopMode::AtLedger),
+        }
+    }
+}
+
+/// The request file of a working tree.
+pub fn file(tdd: &Path) -> PathBuf {
+    tdd.join("stop")
+}
+
+/// Looks at the request file. Whatever cannot be read as a mode is doubtful, never nothing.
+pub fn look(tdd: &Path) -> Request {
+    let path = file(tdd);
+    match std::fs::symlink_metadata(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Request::None,
+        Err(e) => return Request::Doubtful(format!("{}: {e}", path.display())),
+        Ok(meta) if !meta.is_file() => {
+            return Request::Doubtful(format!("{} is not a file", path.display()));
+        }
+        Ok(meta) if meta.len() > 64 => {
+            return Request::Doubtful(format!("{} is longer than any mode", path.display()));
+        }
+        Ok(_) => {}
+    }
+    match std::fs::read_to_string(&path) {
+        Ok(text) => match StopMode::parse(text.trim()) {
+            Some(mode) => Request::Mode(mode),
+            None if text.trim().is_empty() => {
+                Request::Doubtful(format!("{} is empty", path.display()))
+            }
+            None => Request::Doubtful(format!("{} holds no known mode", path.display())),
+        },
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Request::None,
+        Err(e) => Request::Doubtful(format!("{}: {e}", path.display())),
+    }
+}
+
+/// Writes a request, atomically.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn ask(tdd: &Path, mode: StopMode) -> Result<()> {
+    let what = || format!("cannot write the stop request {}", file(tdd).display());
+    let mut new = tempfile::NamedTempFile::new_in(tdd).with_context(what)?;
+    writeln!(new, "{mode}").with_context(what)?;
+    new.as_file().sync_all().with_context(what)?;
+    new.persist(file(tdd)).map_err(|e| e.error).with_context(what)?;
+    Ok(())
+}
+
+/// Removes a request that has been obeyed.
+pub fn clear(tdd: &Path) {
+    // A folder put there by somebody is theirs; it counts as at-ledger until they take it away.
+    let _ = std::fs::remove_file(file(tdd));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_back_and_cleared() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(look(dir.path()), Request::None);
+        for mode in [StopMode::AtLedger, StopMode::AtLeaf, StopMode::Now] {
+            ask(dir.path(), mode).unwrap();
+            assert_eq!(look(dir.path()), Request::Mode(mode));
+        }
+        clear(dir.path());
+        assert_eq!(look(dir.path()), Request::None);
+    }
+
+    #[test]
+    fn whatever_is_no_mode_counts_as_at_ledger_and_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        for content in [&b""[..], b"soon", b"now now", &[0xff, 0xfe], &[b'x'; 5000]] {
+            std::fs::write(file(dir.path()), content).unwrap();
+            let found = look(dir.path());
+            assert!(matches!(found, Request::Doubtful(_)), "{found:?}");
+            assert_eq!(found.mode(), Some(StopMode::AtLedger));
+        }
+        std::fs::remove_file(file(dir.path())).unwrap();
+        std::fs::create_dir(file(dir.path())).unwrap();
+        assert!(matches!(look(dir.path()), Request::Doubtful(_)));
+    }
+}
