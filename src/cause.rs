@@ -33,11 +33,11 @@ impl Class {
 }
 
 macro_rules! causes {
-    ($($(#[$doc:meta])* $name:ident = $word:literal, $class:ident;)*) => {
+    ($($name:ident = $word:literal, $class:ident, $meaning:literal;)*) => {
         /// Why a run bailed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        pub enum Cause { $($(#[$doc])* $name,)* }
+        pub enum Cause { $(#[doc = $meaning] $name,)* }
 
         impl Cause {
             /// Every cause, in the order of BAIL.md.
@@ -52,39 +52,30 @@ macro_rules! causes {
             pub fn class(self) -> Class {
                 match self { $(Cause::$name => Class::$class,)* }
             }
+
+            /// What it means, in one sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Cause::$name => $meaning,)* }
+            }
         }
     };
 }
 
 causes! {
-    /// Only a person can decide: the whole question is in the bail comment.
-    NeedsUser = "needs-user", Process;
-    /// The suite or an extra check fails on the base.
-    BaselineRed = "baseline-red", Process;
-    /// The planner's answer or the ledger is not a valid plan.
-    PlanInvalid = "plan-invalid", Process;
-    /// A phase was rejected or failed its checks more often than the budget allows.
-    ReviseExhausted = "revise-exhausted", Process;
-    /// The run's cost, wall or token budget is spent.
-    BudgetExhausted = "budget-exhausted", Process;
-    /// The finished branch does not pass what the issue or config demands of it.
-    AcceptanceFailed = "acceptance-failed", Process;
-    /// A leaf was killed as stuck more often than the budget allows.
-    KilledStuck = "killed-stuck", System;
-    /// Somebody else's signal ended a leaf or a suite.
-    KilledExternal = "killed-external", System;
-    /// An agent is not installed, not executable or not logged in.
-    AgentUnavailable = "agent-unavailable", System;
-    /// The agent's usage limit ends later than the run may wait.
-    UsageLimited = "usage-limited", System;
-    /// A verifier's answer could not be read twice in a row.
-    VerdictMalformed = "verdict-malformed", System;
-    /// git failed in a way that no change of the work can mend.
-    GitFailed = "git-failed", System;
-    /// The forge did not answer or refused.
-    ForgeFailed = "forge-failed", System;
-    /// The disk is full, read-only, or a folder has vanished.
-    StorageFailed = "storage-failed", System;
+    NeedsUser = "needs-user", Process, "Only a person can decide: the whole question is in the bail comment.";
+    BaselineRed = "baseline-red", Process, "The suite or an extra check fails on the base.";
+    PlanInvalid = "plan-invalid", Process, "The planner's answer or the ledger is not a valid plan.";
+    ReviseExhausted = "revise-exhausted", Process, "A phase was rejected or failed its checks more often than the budget allows.";
+    BudgetExhausted = "budget-exhausted", Process, "The run's cost, wall or token budget is spent.";
+    AcceptanceFailed = "acceptance-failed", Process, "The finished branch does not pass what the issue or config demands of it.";
+    KilledStuck = "killed-stuck", System, "A leaf was killed as stuck more often than the budget allows.";
+    KilledExternal = "killed-external", System, "Somebody else's signal ended a leaf or a suite.";
+    AgentUnavailable = "agent-unavailable", System, "An agent is not installed, not executable or not logged in.";
+    UsageLimited = "usage-limited", System, "The agent's usage limit ends later than the run may wait.";
+    VerdictMalformed = "verdict-malformed", System, "A verifier's answer could not be read twice in a row.";
+    GitFailed = "git-failed", System, "git failed in a way that no change of the work can mend.";
+    ForgeFailed = "forge-failed", System, "The forge did not answer or refused.";
+    StorageFailed = "storage-failed", System, "The disk is full, read-only, or a folder has vanished.";
 }
 
 impl Cause {

@@ -1,0 +1,141 @@
+//! What a person sees of a run: one plain line an event.
+
+use crate::event::{Kind, Line};
+use serde_json::Value;
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The journal's lines as they are.
+    Json,
+    /// What moves a run on.
+    Plain,
+    /// That, and what is about to be done.
+    Verbose,
+    /// Only the beginning and the end.
+    Quiet,
+}
+
+/// Turns journal lines into lines for people.
+#[derive(Debug)]
+pub struct Console {
+    style: Style,
+    steps: u64,
+}
+
+/// How many characters of a leaf's or test's words are shown in a line.
+const SHOWN: usize = 300;
+
+impl Console {
+    /// A console of this style.
+    pub fn new(style: Style) -> Console {
+        Console { style, steps: 0 }
+    }
+
+    /// The text to print for a line, if any.
+    pub fn render(&mut self, line: &Line) -> Option<String> {
+        if self.style == Style::Json {
+            return serde_json::to_string(line).ok();
+        }
+        if let Some(steps) = line.fields.get("steps").and_then(Value::as_u64) {
+            self.steps = steps;
+        }
+        let text = self.text(line)?;
+        let clock = line.ts.get(11..19).unwrap_or_default();
+        Some(format!("{clock}  {text}"))
+    }
+
+    fn text(&self, line: &Line) -> Option<String> {
+        let verbose = self.style == Style::Verbose;
+        if self.style == Style::Quiet
+            && !matches!(line.event, Kind::RunStart | Kind::Resume | Kind::Bail | Kind::Pr | Kind::RunEnd)
+        {
+            return None;
+        }
+        if line.fields.contains_key("intent") && line.event != Kind::Launch {
+            return verbose.then(|| format!("{}{} …", self.place(line), line.text("intent")));
+        }
+        let said = line.text("said");
+        let place = self.place(line);
+        Some(match line.event {
+            Kind::RunStart => format!("issue {}: starting{}", line.issue, after(said)),
+            Kind::Resume => format!("issue {}: going on{}", line.issue, after(said)),
+            Kind::StepStart => {
+                format!("step {} of {}: {}", line.step.unwrap_or(0), self.steps, safe(&line.title))
+            }
+            Kind::Launch => {
+                let again = match line.fields.get("relaunch").and_then(Value::as_u64) {
+                    Some(n) if n > 0 => format!(" (launch {})", n + 1),
+                    _ => String::new(),
+                };
+                format!("{place}{} works{again}", line.actor)
+            }
+            Kind::Exit => format!("{place}{} {}", line.actor, safe(said)),
+            Kind::Verdict => {
+                let reasons = reasons(line);
+                format!("{place}verifier: {}{}", line.text("verdict"), after(&reasons))
+            }
+            Kind::Revise => {
+                format!("{place}attempt {}{}", line.attempt.unwrap_or(0), after(&reasons(line)))
+            }
+            Kind::StepDone => format!("step {} is done", line.step.unwrap_or(0)),
+            Kind::Bail => format!("bail: {} ({})", line.text("cause"), line.text("class")),
+            Kind::Preflight
+            | Kind::Plan
+            | Kind::Check
+            | Kind::Commit
+            | Kind::Mirror
+            | Kind::Stop
+            | Kind::Evaluate
+            | Kind::Pr
+            | Kind::RunEnd => {
+                if said.is_empty() {
+                    return None;
+                }
+                format!("{place}{}", safe(said))
+            }
+        })
+    }
+
+    fn place(&self, line: &Line) -> String {
+        match (line.step, line.phase) {
+            (Some(step), Some(phase)) => format!("  {step} {:<9}", phase.as_str()),
+            (Some(step), None) => format!("  {step}          "),
+            _ => String::new(),
+        }
+    }
+}
+
+fn after(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {}", safe(text)) }
+}
+
+fn reasons(line: &Line) -> String {
+    let list = line.fields.get("reasons").and_then(Value::as_array);
+    let words: Vec<&str> = list.into_iter().flatten().filter_map(Value::as_str).collect();
+    words.join("; ")
+}
+
+/// One line of at most [`SHOWN`] characters, without control characters: it may be anybody's words.
+fn safe(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == SHOWN {
+            shown.push('…');
+            break;
+        }
+        shown.push(if c.is_control() { ' ' } else { c });
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::safe;
+
+    #[test]
+    fn words_of_others_cannot_move_the_cursor_or_flood_the_terminal() {
+        assert_eq!(safe("a\x1b[2Jb\nc"), "a [2Jb c");
+        assert_eq!(safe(&"é".repeat(1000)).chars().count(), 301);
+    }
+}

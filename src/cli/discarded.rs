@@ -1,0 +1,48 @@
+//! `veri discarded`: unfinished work that was put aside, and how to get it back.
+
+use super::whereabouts::here;
+use crate::config::Env;
+use crate::exit;
+use crate::git::{apply_discarded, discarded};
+use anyhow::{Result, anyhow};
+use clap::Args;
+use std::io::Write;
+
+/// Arguments of `veri discarded`.
+#[derive(Debug, Args)]
+pub struct DiscardedCommand {
+    /// The issue's number
+    issue: u64,
+    /// Lay one of them over the current checkout: its number in the list, the newest without one
+    #[arg(long, num_args = 0..=1, default_missing_value = "0")]
+    apply: Option<usize>,
+}
+
+impl DiscardedCommand {
+    pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
+        let (repo, _) = here(env)?;
+        let kept = discarded(&repo, self.issue)?;
+        if kept.is_empty() {
+            writeln!(out, "nothing was put aside for issue {}", self.issue)?;
+            return Ok(exit::DONE);
+        }
+        let Some(number) = self.apply else {
+            for (index, work) in kept.iter().enumerate() {
+                writeln!(out, "{:>3}  {}  {}", index + 1, work.when, work.why)?;
+                writeln!(out, "     {}", work.refname)?;
+                for path in &work.files {
+                    writeln!(out, "       {}", String::from_utf8_lossy(path).escape_debug())?;
+                }
+            }
+            writeln!(out, "`veri discarded {} --apply [N]` lays one over this checkout", self.issue)?;
+            return Ok(exit::DONE);
+        };
+        let chosen = if number == 0 { kept.last() } else { kept.get(number - 1) };
+        let work = chosen.ok_or_else(|| {
+            anyhow!("there is no number {number}: {} were put aside", kept.len())
+        })?;
+        apply_discarded(&repo, work)?;
+        writeln!(out, "laid {} over {}", work.refname, repo.checkout().display())?;
+        Ok(exit::DONE)
+    }
+}

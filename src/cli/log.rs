@@ -1,0 +1,59 @@
+//! `veri log`: read the journal of a run.
+
+use super::console::{Console, Style};
+use super::whereabouts::{here, one, places};
+use crate::config::Env;
+use crate::event::Line;
+use crate::{exit, journal};
+use anyhow::Result;
+use clap::Args;
+use std::io::Write;
+use std::time::Duration;
+
+/// How often a followed journal is looked at.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// Arguments of `veri log`.
+#[derive(Debug, Args)]
+pub struct LogCommand {
+    /// The issue's number; may be left out when only one is known here
+    #[arg(long)]
+    issue: Option<u64>,
+    /// Go on as lines are written; end with Ctrl-C
+    #[arg(long)]
+    follow: bool,
+    /// The lines as they are: one JSON object each
+    #[arg(long)]
+    json: bool,
+}
+
+impl LogCommand {
+    pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
+        let (repo, home) = here(env)?;
+        let place = one(&places(&repo, &home), self.issue)?;
+        let mut console = Console::new(if self.json { Style::Json } else { Style::Verbose });
+        let mut seen = 0;
+        loop {
+            for line in journal::read(&place.journal())? {
+                if line.issue == place.issue && line.seq > seen {
+                    seen = line.seq;
+                    if !print(&mut console, &line, out) {
+                        return Ok(exit::DONE);
+                    }
+                }
+            }
+            if !self.follow {
+                return Ok(exit::DONE);
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+}
+
+/// Whether the reader is still there.
+fn print(console: &mut Console, line: &Line, out: &mut dyn Write) -> bool {
+    match console.render(line) {
+        Some(text) => writeln!(out, "{text}").and_then(|()| out.flush()).is_ok(),
+        None => true,
+    }
+}

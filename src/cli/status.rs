@@ -1,0 +1,129 @@
+//! `veri status`: where every issue known here stands.
+
+use super::whereabouts::{Place, here, places};
+use crate::config::Env;
+use crate::event::{Kind, Line};
+use crate::ledger::Ledger;
+use crate::lock::Lock;
+use crate::{exit, journal};
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use std::io::Write;
+
+/// Arguments of `veri status`.
+#[derive(Debug, Args)]
+pub struct StatusCommand {
+    /// The issue's number; without it, all
+    issue: Option<u64>,
+    /// One JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where one issue stands.
+#[derive(Debug, Serialize)]
+struct Standing {
+    issue: u64,
+    /// running, interrupted, stopped, bailed, planned or done.
+    state: &'static str,
+    /// The bail's cause.
+    cause: Option<String>,
+    /// Ticked steps, and all of them.
+    done: usize,
+    steps: usize,
+    /// The step and phase that the last event was about.
+    step: Option<u32>,
+    title: String,
+    phase: Option<String>,
+    /// When the last event was, and what.
+    last: Option<String>,
+    event: Option<String>,
+    tree: String,
+    /// The pull request.
+    url: Option<String>,
+    /// What to do to go on.
+    next: String,
+}
+
+impl StatusCommand {
+    pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
+        let (repo, home) = here(env)?;
+        let standings: Vec<Standing> = places(&repo, &home)
+            .iter()
+            .filter(|p| self.issue.is_none_or(|issue| issue == p.issue))
+            .map(standing)
+            .collect::<Result<_>>()?;
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string_pretty(&standings)?)?;
+            return Ok(exit::DONE);
+        }
+        if standings.is_empty() {
+            writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?;
+        }
+        for s in &standings {
+            let cause = s.cause.as_deref().map_or(String::new(), |c| format!(" ({c})"));
+            writeln!(
+                out,
+                "issue {}: {}{cause}, {} of {} steps done",
+                s.issue, s.state, s.done, s.steps
+            )?;
+            if let (Some(step), Some(phase)) = (s.step, &s.phase)
+                && s.state != "done"
+            {
+                writeln!(out, "  at      step {step}, {phase}: {}", s.title)?;
+            }
+            if let (Some(last), Some(event)) = (&s.last, &s.event) {
+                writeln!(out, "  last    {event} at {last}")?;
+            }
+            if let Some(url) = &s.url {
+                writeln!(out, "  pull    {url}")?;
+            }
+            writeln!(out, "  tree    {}", s.tree)?;
+            writeln!(out, "  next    {}", s.next)?;
+        }
+        Ok(exit::DONE)
+    }
+}
+
+fn standing(place: &Place) -> Result<Standing> {
+    let journal = place.journal();
+    let all = if journal.exists() { journal::read(&journal)? } else { Vec::new() };
+    let lines: Vec<&Line> = all.iter().filter(|l| l.issue == place.issue).collect();
+    let ledger = std::fs::read(place.tdd().join(format!("issue-{}.md", place.issue)))
+        .ok()
+        .and_then(|bytes| Ledger::parse(&bytes).ok());
+    let (done, steps) = ledger.as_ref().map_or((0, 0), |l| {
+        (l.steps().iter().filter(|s| s.ticked).count(), l.steps().len())
+    });
+    let last = lines.last();
+    let ended = last.filter(|l| l.event == Kind::RunEnd);
+    let (state, next) = match ended.map(|l| l.text("ending")) {
+        _ if Lock::is_held(&place.lock) => ("running", format!("veri log --issue {} --follow", place.issue)),
+        Some("done") => ("done", format!("review the pull request; then veri clean {}", place.issue)),
+        Some("planned") => ("planned", format!("veri tdd {}", place.issue)),
+        Some("stopped") => ("stopped", format!("veri tdd {}", place.issue)),
+        Some("bailed") => ("bailed", format!("answer the question on the issue; then veri tdd {}", place.issue)),
+        _ => ("interrupted", format!("veri tdd {}", place.issue)),
+    };
+    let about = lines.iter().rev().find(|l| l.step.is_some());
+    let find = |kind: Kind, key: &str| {
+        let line = lines.iter().rev().find(|l| l.event == kind && l.fields.contains_key(key));
+        line.map(|l| l.text(key).to_owned())
+    };
+    Ok(Standing {
+        issue: place.issue,
+        state,
+        cause: if state == "bailed" { find(Kind::Bail, "cause") } else { None },
+        done,
+        steps,
+        step: about.and_then(|l| l.step),
+        title: about.map_or(String::new(), |l| l.title.chars().filter(|c| !c.is_control()).collect()),
+        phase: about.and_then(|l| l.phase).map(|p| p.as_str().to_owned()),
+        last: last.map(|l| l.ts.clone()),
+        event: last.map(|l| l.event.as_str().to_owned()),
+        tree: place.tree.display().to_string(),
+        url: if state == "done" { find(Kind::Pr, "url") } else { None },
+        next,
+    })
+}

@@ -1,0 +1,166 @@
+//! `veri tdd`: the conductor in the foreground.
+
+use super::console::{Console, Style};
+use crate::conductor::{self, Ask, IssueArg};
+use crate::config::Env;
+use crate::exit;
+use clap::Args;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Arguments of `veri tdd`.
+#[derive(Debug, Args)]
+pub struct TddCommand {
+    /// The issue's number, or a Markdown file to file as an issue of a directory forge
+    issue: String,
+    /// Where issues live: dir:PATH
+    #[arg(long)]
+    forge: Option<String>,
+    /// The agent of every role: command:./my-agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// The planner's agent
+    #[arg(long)]
+    planner: Option<String>,
+    /// The developer's agent
+    #[arg(long)]
+    developer: Option<String>,
+    /// The verifier's agent
+    #[arg(long)]
+    verifier: Option<String>,
+    /// The test command, run by `sh -c` in the root of a clean checkout
+    #[arg(long)]
+    test_cmd: Option<String>,
+    /// An extra command that must pass at baseline, green and refactor; may be repeated
+    #[arg(long = "check")]
+    checks: Vec<String>,
+    /// The branch to work from; default: the one that is checked out
+    #[arg(long)]
+    base: Option<String>,
+    /// The remote to fetch from and push to
+    #[arg(long, default_value = "origin")]
+    remote: String,
+    /// Work in this checkout instead of a worktree of its own
+    #[arg(long)]
+    here: bool,
+    /// A plan from a person instead of a planner (JSON; `veri prompt schema plan`)
+    #[arg(long)]
+    plan: Option<PathBuf>,
+    /// End after the plan is committed
+    #[arg(long)]
+    plan_only: bool,
+    /// Seconds that a leaf may take
+    #[arg(long)]
+    timeout: Option<u64>,
+    /// Whose text reaches prompts: run, members or anyone
+    #[arg(long, value_parser = ["run", "members", "anyone"])]
+    trust: Option<String>,
+    /// Renew all budgets
+    #[arg(long)]
+    reset_budgets: bool,
+    /// Take the newest templates and configuration instead of those the run was started with
+    #[arg(long)]
+    new_templates: bool,
+    /// The journal's lines on standard output
+    #[arg(long)]
+    json: bool,
+    /// Only the beginning and the end
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Also what is about to be done
+    #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
+    verbose: bool,
+}
+
+impl TddCommand {
+    pub(super) fn run(self, env: &Env, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+        let folder = match std::env::current_dir() {
+            Ok(folder) => folder,
+            Err(error) => {
+                let _ = writeln!(err, "veri: the current folder cannot be read: {error}");
+                return exit::INTERNAL;
+            }
+        };
+        let style = self.style();
+        let ask = match self.ask(env, folder) {
+            Ok(ask) => ask,
+            Err(message) => {
+                let _ = writeln!(err, "veri: {message}");
+                return exit::USAGE;
+            }
+        };
+        follow(&ask, style, out, err)
+    }
+
+    fn style(&self) -> Style {
+        match (self.json, self.quiet, self.verbose) {
+            (true, _, _) => Style::Json,
+            (_, true, _) => Style::Quiet,
+            (_, _, true) => Style::Verbose,
+            _ => Style::Plain,
+        }
+    }
+
+    fn ask(self, env: &Env, folder: PathBuf) -> Result<Ask, String> {
+        let issue = match self.issue.trim_start_matches('#').parse::<u64>() {
+            Ok(0) => return Err("issues are numbered from 1".to_owned()),
+            Ok(number) => IssueArg::Number(number),
+            Err(_) if self.issue.ends_with(".md") || self.issue.contains('/') => {
+                IssueArg::File(folder.join(&self.issue))
+            }
+            Err(_) => {
+                return Err(format!(
+                    "{:?} is neither an issue's number nor a Markdown file (./issue.md)",
+                    self.issue
+                ));
+            }
+        };
+        let new_templates = self.new_templates || env.text("VERI_NEW_SKILL") == Some("1");
+        let timeout = match (self.timeout, env.text("VERI_TIMEOUT")) {
+            (Some(seconds), _) => Some(seconds),
+            (None, Some(word)) => Some(word.parse().map_err(|_| {
+                format!("VERI_TIMEOUT is {word:?}, which is not a number of seconds")
+            })?),
+            (None, None) => None,
+        };
+        let program = std::env::current_exe()
+            .map_err(|e| format!("the path of this program cannot be found: {e}"))?;
+        Ok(Ask {
+            env: env.clone(),
+            folder,
+            program,
+            issue,
+            forge: self.forge.or_else(|| env.text("VERI_FORGE").map(str::to_owned)),
+            agent: self.agent,
+            planner: self.planner,
+            developer: self.developer,
+            verifier: self.verifier,
+            test_command: self.test_cmd.or_else(|| env.text("VERI_TEST_CMD").map(str::to_owned)),
+            checks: self.checks,
+            base: self.base,
+            remote: self.remote,
+            here: self.here,
+            plan: self.plan,
+            plan_only: self.plan_only,
+            timeout,
+            trust: self.trust,
+            reset_budgets: self.reset_budgets,
+            new_templates,
+        })
+    }
+}
+
+/// Runs a conductor, printing as it goes; its last line on standard error says how it ended.
+pub(super) fn follow(ask: &Ask, style: Style, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let mut console = Console::new(style);
+    let ended = conductor::run(ask, &mut |line| {
+        if let Some(text) = console.render(line) {
+            // Nobody reads any more: the run goes on all the same.
+            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+        }
+    });
+    for text in &ended.last_words {
+        let _ = writeln!(err, "{text}");
+    }
+    ended.exit
+}
