@@ -1,0 +1,228 @@
+//! `veri leaf`: running commands under the supervisor by hand, and watching leaves of a run.
+
+use crate::exit;
+use crate::leaf::{self, AlreadyRunning, BadName, End, KillWhy, Killed, LaunchId, Records, Spec};
+use crate::role::StopMode;
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The wall time of a leaf when neither the command line nor `VERI_TIMEOUT` says, in seconds.
+const DEFAULT_TIMEOUT: u64 = 900;
+
+/// Run, watch and end supervised commands
+///
+/// Exit codes of run and wait: 0 it exited with 0, 1 it exited otherwise or could not be executed, 2 it was
+/// killed, lost or refused, 3 it still runs.
+#[derive(Debug, Args)]
+pub struct LeafCommand {
+    /// The folder of the records
+    #[arg(long, value_name = "DIR", default_value = ".tdd", global = true)]
+    dir: PathBuf,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Launch a command and wait for its end
+    Run(Launch),
+    /// Launch a command and return at once; prints the launch id
+    Start(Launch),
+    /// Wait for the end of a leaf's newest launch
+    Wait {
+        /// The leaf's name
+        name: String,
+        /// Give up waiting (exit code 3) after so many seconds; the leaf goes on
+        #[arg(long, value_name = "S")]
+        max_seconds: Option<u64>,
+    },
+    /// List the newest launch of every leaf
+    List,
+    /// End a leaf with everything it started, and wait until it is gone
+    Kill {
+        /// The leaf's name
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Launch {
+    /// The leaf's name: its files are NAME.out, NAME.err, NAME.exit
+    name: String,
+    /// Wall time in seconds [default: VERI_TIMEOUT, else 900]
+    #[arg(long, value_name = "S")]
+    timeout: Option<u64>,
+    /// A file for standard input [default: empty]
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Disk that each output file may take, in MiB; beyond it the middle is removed
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    output_mib: u64,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl LeafCommand {
+    /// Runs the command and gives the exit code.
+    pub fn run(self) -> u8 {
+        match self.act() {
+            Ok(code) => code,
+            Err(e) => {
+                say(&format!("veri leaf: {e:#}"));
+                match () {
+                    () if e.is::<AlreadyRunning>() => exit::PLUMBING_UNREADABLE,
+                    () if e.is::<BadName>() => exit::USAGE,
+                    // Not 1, which is the leaf's own failure.
+                    () => exit::BAIL_SYSTEM,
+                }
+            }
+        }
+    }
+
+    fn act(self) -> anyhow::Result<u8> {
+        let records = Records::new(&self.dir)?;
+        match self.action {
+            Action::Run(launch) => {
+                let Some(mut running) = launch.start(&records)? else {
+                    return Ok(exit::PLUMBING_UNREADABLE);
+                };
+                let name = running.name().to_owned();
+                let end = running.wait(None, &mut || asked_to_end(&records))?;
+                Ok(tell(&name, &end))
+            }
+            Action::Start(launch) => {
+                let Some(running) = launch.start(&records)? else {
+                    return Ok(exit::PLUMBING_UNREADABLE);
+                };
+                print(&format!("{}\n", running.launch()));
+                Ok(exit::DONE)
+            }
+            Action::Wait { name, max_seconds } => {
+                let limit = max_seconds.map(Duration::from_secs);
+                let tick = &mut || asked_to_end(&records);
+                match leaf::settle_newest(&records, &name, limit, tick)? {
+                    Some(end) => Ok(tell(&name, &end)),
+                    None => {
+                        let dir = records.dir().display();
+                        say(&format!(
+                            "veri leaf: no launch of {name} is recorded in {dir}"
+                        ));
+                        Ok(exit::PLUMBING_UNREADABLE)
+                    }
+                }
+            }
+            Action::List => {
+                for listed in leaf::list(&records)? {
+                    let (started, end) = (&listed.started, &listed.end);
+                    print(&format!("{}\t{}\t{end}\n", started.leaf, started.launch));
+                }
+                Ok(exit::DONE)
+            }
+            Action::Kill { name } => match leaf::kill(&records, &name, KillWhy::Stop)? {
+                Killed::NotRunning => {
+                    say(&format!("veri leaf: no launch of {name} is alive"));
+                    Ok(exit::PLUMBING_NOTHING)
+                }
+                Killed::Asked(launch) => {
+                    let end = leaf::settle(&records, &name, &launch, None, &mut || None)?;
+                    tell(&name, &end);
+                    Ok(exit::DONE)
+                }
+            },
+        }
+    }
+}
+
+impl Launch {
+    /// Launches, unless a stop request forbids it: then says so and gives None.
+    fn start(self, records: &Records) -> anyhow::Result<Option<leaf::Running>> {
+        leaf::check_name(&self.name)?;
+        if let Some(mode @ (StopMode::AtLeaf | StopMode::Now)) = stop_mode(records) {
+            say(&format!(
+                "supervise[{}]: refused: a stop is asked for ({mode})",
+                self.name
+            ));
+            return Ok(None);
+        }
+        let seconds = match self.timeout {
+            Some(seconds) => seconds,
+            None => default_timeout()?,
+        };
+        let spec = Spec {
+            launch: LaunchId::random()?,
+            argv: self.command,
+            cwd: std::env::current_dir().context("the working folder is gone")?,
+            env: environment(seconds),
+            stdin: self.stdin,
+            stdout: records.out(&self.name),
+            stderr: records.err(&self.name),
+            wall: Duration::from_secs(seconds),
+            grace: leaf::DEFAULT_GRACE,
+            output_cap: self.output_mib.checked_mul(1024 * 1024),
+            name: self.name,
+        };
+        leaf::start(records, &spec).map(Some)
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // the door reads the environment
+fn default_timeout() -> anyhow::Result<u64> {
+    match std::env::var("VERI_TIMEOUT") {
+        Ok(text) => text
+            .trim()
+            .parse()
+            .with_context(|| format!("VERI_TIMEOUT is not a number of seconds: {text:?}")),
+        Err(_) => Ok(DEFAULT_TIMEOUT),
+    }
+}
+
+/// The caller's environment; agents' own shells get no shorter time than the leaf unless the caller says so.
+fn environment(seconds: u64) -> Vec<(OsString, OsString)> {
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    for key in ["BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS"] {
+        if !env.iter().any(|(k, _)| k == key) {
+            let millis = seconds.saturating_mul(1000).to_string();
+            env.push((key.into(), millis.into()));
+        }
+    }
+    env
+}
+
+/// The stop request in force. One that cannot be read or is unknown counts as the mode that loses nothing.
+fn stop_mode(records: &Records) -> Option<StopMode> {
+    match fs::read(records.dir().join("stop")) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Ok(text) => Some(
+            std::str::from_utf8(&text)
+                .ok()
+                .and_then(|t| StopMode::parse(t.trim()))
+                .unwrap_or(StopMode::AtLedger),
+        ),
+        Err(_) => Some(StopMode::AtLedger),
+    }
+}
+
+fn asked_to_end(records: &Records) -> Option<KillWhy> {
+    (stop_mode(records) == Some(StopMode::Now)).then_some(KillWhy::Stop)
+}
+
+/// Says how a leaf ended; gives the exit code for it.
+fn tell(name: &str, end: &End) -> u8 {
+    say(&format!("supervise[{name}]: {end}"));
+    end.exit_code()
+}
+
+fn say(line: &str) {
+    // A terminal that is gone changes nothing about how the leaf ended.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn print(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}

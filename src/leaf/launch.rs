@@ -1,0 +1,451 @@
+//! Starting a leaf and waiting for it.
+
+use super::process::Handle;
+use super::records::{Exit, Records, Started, remove};
+use super::shim::{CANNOT_RECORD, Order, SHIM_COMMAND};
+use super::sweep::{sweep_launch, sweep_strays};
+use super::{AlreadyRunning, End, KillWhy, LAUNCH_VAR, LaunchId, Spec, check_name, output};
+use crate::cause::{Bail, Cause};
+use anyhow::{Context, bail};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a launch waits for a lock that no living shim holds: a reader's look at it, or a fork on its way
+/// to exec, is over in less.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The time between two questions to `tick`, and the longest that a stop request goes unnoticed.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// How much longer than wall and grace a shim may take before it is itself taken for hung.
+const BACKSTOP: Duration = Duration::from_secs(60);
+
+/// A leaf that this program has launched.
+#[derive(Debug)]
+pub struct Running {
+    records: Records,
+    name: String,
+    launch: LaunchId,
+    shim: Child,
+    handle: Handle,
+    hung_at: Option<Instant>,
+    asked: bool,
+}
+
+/// Launches a leaf. The intent must be in the journal already.
+///
+/// # Errors
+/// `AlreadyRunning` when a launch of the same leaf is alive; `BadName`; plain I/O errors when files or the
+/// shim cannot be made. A program that cannot be executed is no error here but an end (`SpawnFailed`).
+pub fn start(records: &Records, spec: &Spec) -> anyhow::Result<Running> {
+    check_name(&spec.name)?;
+    if spec.argv.is_empty() {
+        bail!("the leaf {} has no command", spec.name);
+    }
+    let spec = absolute(spec)?;
+    records.make()?;
+    let lock = take_lock(records, &spec.name)?;
+    clear(records, &spec.name)?;
+    for (path, what) in output::streams(&spec.stdout, &spec.stderr) {
+        output::create(path)?;
+        if path.parent() == Some(records.dir()) {
+            output::keep(records, &spec.name, &spec.launch, &[(path, what)])
+                .with_context(|| format!("cannot keep {}", path.display()))?;
+        }
+    }
+    let shim = spawn_shim(records, &spec, lock)?;
+    let Some(handle) = Handle::open(Pid::from_raw(shim.id() as i32)) else {
+        bail!("the shim of leaf {} cannot be found", spec.name); // an unreaped child always can
+    };
+    Ok(Running {
+        records: records.clone(),
+        name: spec.name,
+        launch: spec.launch,
+        shim,
+        handle,
+        hung_at: hung_after(spec.wall.saturating_add(spec.grace)),
+        asked: false,
+    })
+}
+
+/// The shim's working folder is not the launcher's.
+fn absolute(spec: &Spec) -> anyhow::Result<Spec> {
+    let mut spec = spec.clone();
+    let paths = [&mut spec.cwd, &mut spec.stdout, &mut spec.stderr];
+    for path in paths.into_iter().chain(&mut spec.stdin) {
+        *path = std::path::absolute(&*path)
+            .with_context(|| format!("cannot find {}", path.display()))?;
+    }
+    Ok(spec)
+}
+
+fn take_lock(records: &Records, name: &str) -> anyhow::Result<File> {
+    let path = records.lock(name);
+    let context = || format!("cannot take the lock {}", path.display());
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .with_context(context)?;
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(e)) => return Err(e).with_context(context),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let newest = records.newest(name)?;
+        let alive = newest.is_some_and(|s| shim_of(&s).is_some_and(|h| !h.ended()));
+        if alive || Instant::now() >= until {
+            bail!(AlreadyRunning {
+                name: name.to_owned()
+            });
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The living shim of a record; None when it has ended, or the machine was started anew since.
+pub(super) fn shim_of(started: &Started) -> Option<Handle> {
+    if started.boot != super::process::boot_id() {
+        return None;
+    }
+    Handle::recorded(Pid::from_raw(started.pid), started.start)
+}
+
+/// Removes the plain names of the last launch: a stale `.exit` would end the next wait at once. Under the
+/// lock, so that nobody's are removed who is alive. What its shim left behind when it was killed is ended.
+fn clear(records: &Records, name: &str) -> anyhow::Result<()> {
+    if let Some(last) = records.newest(name)?
+        && records.ended(&last.launch)?.is_none()
+    {
+        sweep_launch(&last.launch);
+    }
+    for what in ["exit", "pid", "out", "err"] {
+        let path = records.plain(name, what);
+        remove(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn spawn_shim(records: &Records, spec: &Spec, lock: File) -> anyhow::Result<Child> {
+    let context = || format!("cannot launch the leaf {}", spec.name);
+    // Without a name: it holds the whole environment, and nothing is to be cleaned up after a crash.
+    let mut order = tempfile::tempfile_in(records.runs()).with_context(context)?;
+    let text = serde_json::to_vec(&Order::new(records, spec)).with_context(context)?;
+    order
+        .write_all(&text)
+        .and_then(|()| order.rewind())
+        .with_context(context)?;
+    let stderr = output::open(&spec.stderr).with_context(context)?;
+    #[allow(clippy::disallowed_methods)] // the one place where shims are spawned
+    let mut command = Command::new(records.shim());
+    command
+        .arg0("veri")
+        .args([SHIM_COMMAND, &spec.name, spec.launch.as_str()])
+        .current_dir("/")
+        .env_clear()
+        .stdin(order)
+        .stdout(lock)
+        .stderr(stderr);
+    #[allow(clippy::disallowed_methods)]
+    // so that the sweep of an outer launch finds the shims of an inner veri
+    if let Some(outer) = std::env::var_os(LAUNCH_VAR) {
+        command.env(LAUNCH_VAR, outer);
+    }
+    // `command` goes away here, and with it this program's copy of the lock: from now on the shim alone
+    // holds it.
+    command
+        .spawn()
+        .with_context(|| format!("{}: {}", context(), records.shim().display()))
+}
+
+impl Running {
+    /// The leaf's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The launch.
+    pub fn launch(&self) -> &LaunchId {
+        &self.launch
+    }
+
+    /// What its shim recorded of its end; None as long as it runs, or when the shim was killed.
+    ///
+    /// # Errors
+    /// When the record is there and cannot be read.
+    pub fn record(&self) -> anyhow::Result<Option<Exit>> {
+        self.records.ended(&self.launch)
+    }
+
+    /// Waits until the leaf has ended, at most so long. `tick` is asked about every 50 ms, and ends the leaf
+    /// when it gives a reason. After `StillRunning` it can be waited for again.
+    ///
+    /// # Errors
+    /// When records cannot be read or written; a `Bail` storage-failed when the shim could not record the end.
+    pub fn wait(
+        &mut self,
+        limit: Option<Duration>,
+        tick: &mut dyn FnMut() -> Option<KillWhy>,
+    ) -> anyhow::Result<End> {
+        let until = limit.and_then(|l| Instant::now().checked_add(l));
+        loop {
+            let left = until.map(|u| u.saturating_duration_since(Instant::now()));
+            if self.shim_ended(left.unwrap_or(TICK).min(TICK))? {
+                return self.finish();
+            }
+            if !self.asked
+                && let Some(why) = tick()
+            {
+                self.kill(why)?;
+            }
+            if self.hung_at.is_some_and(|at| Instant::now() >= at) {
+                end_hung(&self.records, &self.launch, &self.handle)?;
+            }
+            if left.is_some_and(|l| l.is_zero()) {
+                return Ok(End::StillRunning);
+            }
+        }
+    }
+
+    /// Asks the shim to end the leaf; `wait` then tells how that went.
+    ///
+    /// # Errors
+    /// When the reason cannot be written down: then nothing is signalled.
+    pub fn kill(&mut self, why: KillWhy) -> anyhow::Result<()> {
+        self.asked = true;
+        ask(&self.records, &self.launch, &self.handle, why)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn shim_ended(&mut self, limit: Duration) -> anyhow::Result<bool> {
+        // Not reaped here: until it is, its pid and session id cannot be another's.
+        Ok(self.handle.wait_ended(limit))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn shim_ended(&mut self, limit: Duration) -> anyhow::Result<bool> {
+        let until = Instant::now() + limit;
+        while self.shim.try_wait()?.is_none() {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(5).min(limit));
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> anyhow::Result<End> {
+        let exit = self.records.ended(&self.launch)?;
+        if exit.is_none() {
+            let session = cfg!(target_os = "linux").then(|| Pid::from_raw(self.shim.id() as i32));
+            sweep_strays(&self.launch, session);
+        }
+        let status = self.shim.wait().context("cannot reap the shim")?;
+        let started = self.records.started(&self.launch)?;
+        if exit.is_none() {
+            self.failed_shim(status, started.is_some())?;
+        }
+        conclude(&self.records, &self.launch, started.as_ref(), exit, true)
+    }
+
+    /// A shim that gave up by itself says why in the leaf's stderr.
+    fn failed_shim(&self, status: ExitStatus, started: bool) -> anyhow::Result<()> {
+        match status.code() {
+            None => Ok(()),
+            Some(CANNOT_RECORD) => bail!(Bail::new(
+                Cause::StorageFailed,
+                format!(
+                    "the end of leaf {} could not be recorded in {}: see {}; make room there and run again",
+                    self.name,
+                    self.records.runs().display(),
+                    self.records.err(&self.name).display(),
+                ),
+            )),
+            Some(code) if !started => bail!(
+                "the shim of leaf {} gave up before it began (exit code {code}): see {}",
+                self.name,
+                self.records.err(&self.name).display(),
+            ),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The leaf goes on; only no zombie is to be left of a shim that has ended already.
+        let _ = self.shim.try_wait();
+    }
+}
+
+/// When a shim is taken for hung whose leaf may run so long, grace included; None: never.
+pub(super) fn hung_after(longest: Duration) -> Option<Instant> {
+    Instant::now().checked_add(longest.saturating_add(BACKSTOP))
+}
+
+/// Ends a shim that did not keep its own deadline (stopped, or stuck on a dead disk): its leaf dies with it,
+/// and who waits sweeps the rest.
+pub(super) fn end_hung(records: &Records, launch: &LaunchId, shim: &Handle) -> anyhow::Result<()> {
+    records.intend_kill(launch, KillWhy::Wall)?;
+    // An error means that it has ended meanwhile.
+    let _ = shim.signal(Signal::SIGKILL);
+    Ok(())
+}
+
+/// Writes the reason down, then signals: a kill of ours must never look like somebody else's.
+pub(super) fn ask(
+    records: &Records,
+    launch: &LaunchId,
+    shim: &Handle,
+    why: KillWhy,
+) -> anyhow::Result<()> {
+    records.intend_kill(launch, why)?;
+    // An error means that it has ended meanwhile: then its record tells.
+    let _ = shim.signal(Signal::SIGTERM);
+    Ok(())
+}
+
+/// What the records of a launch whose shim is gone say, read while its output is put in order.
+///
+/// `held`: whether this program watched it end.
+pub(super) fn conclude(
+    records: &Records,
+    launch: &LaunchId,
+    started: Option<&Started>,
+    exit: Option<Exit>,
+    held: bool,
+) -> anyhow::Result<End> {
+    let intent = records.kill_intent(launch)?;
+    let end = classify(exit.as_ref(), intent, started.is_some(), held);
+    if let Some(started) = started {
+        if exit.is_none() {
+            let streams = output::streams(started.stdout.path(), started.stderr.path());
+            output::keep(records, &started.leaf, launch, &streams)
+                .with_context(|| format!("cannot keep the output of leaf {}", started.leaf))?;
+        }
+        if matches!(end, End::KilledExternal { .. }) {
+            let line = format!("supervise[{}]: killed-external", started.leaf);
+            output::note(records, started, &line);
+        }
+    }
+    Ok(end)
+}
+
+/// How a launch ended, by what is recorded of it.
+pub(super) fn classify(
+    exit: Option<&Exit>,
+    intent: Option<KillWhy>,
+    started: bool,
+    held: bool,
+) -> End {
+    let ours = |why| match why {
+        KillWhy::Stop => End::KilledByStop,
+        why => End::KilledStuck { why },
+    };
+    let external = |signal| match held {
+        true => End::KilledExternal { signal },
+        false => End::Lost,
+    };
+    let Some(exit) = exit else {
+        return match (intent, started) {
+            (Some(why), _) => ours(why),
+            (None, true) => external(None),
+            (None, false) => End::NeverStarted,
+        };
+    };
+    if let (Some(message), Some(code)) = (&exit.spawn_error, exit.code) {
+        return End::SpawnFailed {
+            code,
+            message: message.clone(),
+        };
+    }
+    if exit.signalled_by_us {
+        return ours(exit.why.unwrap_or(KillWhy::Stuck));
+    }
+    match (exit.signalled_by_others, exit.signal, exit.code) {
+        (false, None, Some(code)) => End::Done { code },
+        (_, signal, _) => external(signal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leaf::Bytes;
+
+    fn exit(code: Option<i32>, signal: Option<i32>) -> Exit {
+        Exit {
+            v: 1,
+            launch: LaunchId::random().unwrap(),
+            leaf: "x".to_owned(),
+            ended: String::new(),
+            code,
+            signal,
+            signalled_by_us: false,
+            why: None,
+            signalled_by_others: false,
+            spawn_error: None,
+            wall_ms: 0,
+            cpu_ms: 0,
+            max_rss_kib: 0,
+            bytes: Bytes::default(),
+            truncated: false,
+            swept: 0,
+            unswept: 0,
+        }
+    }
+
+    #[test]
+    fn a_kill_of_ours_is_never_called_external_and_a_record_beats_an_intent() {
+        let done = exit(Some(0), None);
+        let died = exit(None, Some(9));
+        let ours = |why| Exit {
+            signalled_by_us: true,
+            why,
+            ..exit(None, Some(9))
+        };
+        let stuck = |why| End::KilledStuck { why };
+        let external = |signal| End::KilledExternal { signal };
+        let (wall, stop) = (Some(KillWhy::Wall), Some(KillWhy::Stop));
+        for (record, intent, started, held, end) in [
+            (Some(done.clone()), None, true, true, End::Done { code: 0 }),
+            (Some(done.clone()), None, true, false, End::Done { code: 0 }),
+            (Some(done.clone()), stop, true, true, End::Done { code: 0 }),
+            (Some(ours(wall)), wall, true, false, stuck(KillWhy::Wall)),
+            (Some(ours(None)), None, true, true, stuck(KillWhy::Stuck)),
+            (Some(ours(stop)), stop, true, true, End::KilledByStop),
+            (Some(died.clone()), None, true, true, external(Some(9))),
+            (Some(died), None, true, false, End::Lost),
+            (None, None, true, true, external(None)),
+            (None, None, true, false, End::Lost),
+            (None, wall, true, true, stuck(KillWhy::Wall)),
+            (None, stop, true, false, End::KilledByStop),
+            (None, stop, false, true, End::KilledByStop),
+            (None, None, false, false, End::NeverStarted),
+            (None, None, false, true, End::NeverStarted),
+        ] {
+            let got = classify(record.as_ref(), intent, started, held);
+            assert_eq!(got, end, "{record:?} {intent:?} {started} {held}");
+        }
+    }
+
+    #[test]
+    fn a_leaf_that_made_the_best_of_somebody_elses_signal_was_killed_all_the_same() {
+        let record = Exit {
+            signalled_by_others: true,
+            ..exit(Some(0), Some(15))
+        };
+        let end = classify(Some(&record), None, true, true);
+        assert_eq!(end, End::KilledExternal { signal: Some(15) });
+    }
+}

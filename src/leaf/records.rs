@@ -1,0 +1,427 @@
+//! The files of a launch, and what is written in them.
+//!
+//! `runs/<launch>.*` is the truth, named by launch id; `<leaf>.*` are further links to the newest launch's
+//! files, for people and scripts. Records are written to a temporary file, synced and renamed.
+
+use super::{KillWhy, LaunchId};
+use anyhow::Context;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// The most that is read of a record, in bytes: a leaf of the same user could have put anything there.
+const RECORD_LIMIT: u64 = 1024 * 1024;
+
+/// The version of the records' format.
+pub(super) const VERSION: u32 = 1;
+
+/// A folder of leaf records (`.tdd`, or a ground's own), and the program that serves as shim.
+#[derive(Debug, Clone)]
+pub struct Records {
+    dir: PathBuf,
+    shim: PathBuf,
+}
+
+impl Records {
+    /// The records in a folder, which `start` makes when it is missing. This very program is the shim, so its
+    /// `main` must hand `SHIM_COMMAND` to `shim_main`.
+    ///
+    /// # Errors
+    /// When the working folder is gone, or the program's own path cannot be found (never on Linux).
+    pub fn new(dir: impl AsRef<Path>) -> anyhow::Result<Records> {
+        // On Linux this leads to the running program even after an upgrade has replaced its file.
+        let shim = if cfg!(target_os = "linux") {
+            PathBuf::from("/proc/self/exe")
+        } else {
+            std::env::current_exe().context("cannot find this program's own file")?
+        };
+        Ok(Records {
+            dir: std::path::absolute(dir.as_ref())
+                .with_context(|| format!("cannot find {}", dir.as_ref().display()))?,
+            shim,
+        })
+    }
+
+    /// The same records with another program as shim: for callers that are not `veri` themselves.
+    pub fn with_shim(self, shim: impl Into<PathBuf>) -> Records {
+        Records {
+            shim: shim.into(),
+            ..self
+        }
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn shim(&self) -> &Path {
+        &self.shim
+    }
+
+    /// What the newest launch's shim wrote before it spawned the leaf.
+    pub fn pid(&self, name: &str) -> PathBuf {
+        self.plain(name, "pid")
+    }
+
+    /// How the newest launch ended.
+    pub fn exit(&self, name: &str) -> PathBuf {
+        self.plain(name, "exit")
+    }
+
+    /// The newest launch's standard output.
+    pub fn out(&self, name: &str) -> PathBuf {
+        self.plain(name, "out")
+    }
+
+    /// The newest launch's standard error.
+    pub fn err(&self, name: &str) -> PathBuf {
+        self.plain(name, "err")
+    }
+
+    /// The leaf's lock: held by its shim as long as that lives.
+    pub fn lock(&self, name: &str) -> PathBuf {
+        self.plain(name, "lock")
+    }
+
+    /// The folder that keeps every launch.
+    pub fn runs(&self) -> PathBuf {
+        self.dir.join("runs")
+    }
+
+    /// A file of one launch: `pid`, `exit`, `out`, `err`, `kill`.
+    pub fn run(&self, launch: &LaunchId, what: &str) -> PathBuf {
+        self.runs().join(format!("{launch}.{what}"))
+    }
+
+    pub(super) fn plain(&self, name: &str, what: &str) -> PathBuf {
+        self.dir.join(format!("{name}.{what}"))
+    }
+
+    /// What a launch's shim wrote before it spawned the leaf; None when it never came so far.
+    ///
+    /// # Errors
+    /// When the record is there and cannot be read.
+    pub fn started(&self, launch: &LaunchId) -> anyhow::Result<Option<Started>> {
+        let found: Option<Started> = read(&self.run(launch, "pid"))?;
+        Ok(found.filter(|s| s.launch == *launch))
+    }
+
+    /// How a launch ended; None when no end is recorded.
+    ///
+    /// # Errors
+    /// When the record is there and cannot be read.
+    pub fn ended(&self, launch: &LaunchId) -> anyhow::Result<Option<Exit>> {
+        let found: Option<Exit> = read(&self.run(launch, "exit"))?;
+        Ok(found.filter(|e| e.launch == *launch))
+    }
+
+    /// The newest launch of a leaf that came so far as to write its `.pid`.
+    ///
+    /// # Errors
+    /// When the record is there and cannot be read.
+    pub fn newest(&self, name: &str) -> anyhow::Result<Option<Started>> {
+        read(&self.pid(name))
+    }
+
+    /// Why veri meant to end this launch; None when it did not.
+    pub(super) fn kill_intent(&self, launch: &LaunchId) -> anyhow::Result<Option<KillWhy>> {
+        let path = self.run(launch, "kill");
+        match read::<KillIntent>(&path)? {
+            Some(intent) => Ok(Some(intent.why)),
+            // Only veri writes the file: a damaged one still tells whose signal it was.
+            None if path.exists() => Ok(Some(KillWhy::Stuck)),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes down that veri is about to end this launch; the first reason stands.
+    pub(super) fn intend_kill(&self, launch: &LaunchId, why: KillWhy) -> anyhow::Result<()> {
+        let path = self.run(launch, "kill");
+        let intent = KillIntent {
+            v: VERSION,
+            launch: launch.clone(),
+            why,
+            at: now(),
+        };
+        let context = || format!("cannot write {}", path.display());
+        let file = write_synced(&self.runs(), &intent).with_context(context)?;
+        match file.persist_noclobber(&path) {
+            Ok(_) => Ok(()),
+            Err(e) if e.error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(e) => Err(e.error).with_context(context),
+        }
+    }
+
+    /// Writes a launch's record and gives it its plain name.
+    pub(super) fn write<T: Serialize>(
+        &self,
+        name: &str,
+        launch: &LaunchId,
+        what: &str,
+        record: &T,
+    ) -> io::Result<()> {
+        write_synced(&self.runs(), record)?
+            .persist(self.run(launch, what))
+            .map_err(|e| e.error)?;
+        self.publish(name, launch, what)
+    }
+
+    /// Gives a launch's file its plain name, atomically.
+    pub(super) fn publish(&self, name: &str, launch: &LaunchId, what: &str) -> io::Result<()> {
+        let from = self.run(launch, what);
+        let link = self.run(launch, &format!("{what}.link"));
+        remove(&link)?;
+        link_or_copy(&from, &link)?;
+        fs::rename(&link, self.plain(name, what))?;
+        // Renaming a link over another one to the same file does nothing and leaves it.
+        remove(&link)
+    }
+
+    /// Makes the folders, readable by their owner alone.
+    pub(super) fn make(&self) -> anyhow::Result<()> {
+        let runs = self.runs();
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&runs)
+            .with_context(|| format!("cannot make the folder {}", runs.display()))
+    }
+}
+
+/// `.pid`: what the shim wrote before it spawned the leaf.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Started {
+    /// The format's version.
+    pub v: u32,
+    /// The launch.
+    pub launch: LaunchId,
+    /// The leaf's name.
+    pub leaf: String,
+    /// The shim's process id.
+    pub pid: i32,
+    /// The shim's start time in clock ticks since boot; None where the system does not tell.
+    pub start: Option<u64>,
+    /// The boot that pid and start time belong to; empty where the system does not tell.
+    pub boot: String,
+    /// When (RFC 3339, UTC).
+    pub started: String,
+    /// The leaf's wall time in milliseconds.
+    pub wall_ms: u64,
+    /// The time between TERM and KILL in milliseconds.
+    pub grace_ms: u64,
+    /// The file for standard output.
+    pub(super) stdout: Raw,
+    /// The file for standard error.
+    pub(super) stderr: Raw,
+}
+
+/// `.exit`: how a launch ended, written by its shim after the sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// The format's version.
+    pub v: u32,
+    /// The launch.
+    pub launch: LaunchId,
+    /// The leaf's name.
+    pub leaf: String,
+    /// When (RFC 3339, UTC).
+    pub ended: String,
+    /// The leaf's exit code, if it exited.
+    pub code: Option<i32>,
+    /// The signal that ended the leaf, or that somebody else sent to the shim.
+    pub signal: Option<i32>,
+    /// Whether veri ended it.
+    pub signalled_by_us: bool,
+    /// Why veri ended it.
+    pub why: Option<KillWhy>,
+    /// Somebody else's signal to the shim had the leaf ended, whatever the leaf then made of it.
+    pub signalled_by_others: bool,
+    /// Why the program could not be started; `code` is then 127 (not found) or 126.
+    pub spawn_error: Option<String>,
+    /// From the spawn to the leaf's end, in milliseconds.
+    pub wall_ms: u64,
+    /// Processor time of the whole tree, in milliseconds.
+    pub cpu_ms: u64,
+    /// The largest resident size of a process in the tree, in KiB.
+    pub max_rss_kib: u64,
+    /// How much was written.
+    pub bytes: Bytes,
+    /// Whether the middle of an output file was removed.
+    pub truncated: bool,
+    /// How many processes outlived the leaf and were ended.
+    pub swept: u32,
+    /// How many could not be ended.
+    pub unswept: u32,
+}
+
+/// How much a leaf wrote, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Bytes {
+    /// To standard output; to both when they are one file.
+    pub stdout: u64,
+    /// To standard error; 0 when both are one file.
+    pub stderr: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KillIntent {
+    v: u32,
+    launch: LaunchId,
+    why: KillWhy,
+    at: String,
+}
+
+/// A path, argument or variable of any bytes; in JSON a string where it is UTF-8, else a list of bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Repr", into = "Repr")]
+pub(super) struct Raw(pub(super) OsString);
+
+impl Raw {
+    pub(super) fn new(text: impl AsRef<OsStr>) -> Raw {
+        Raw(text.as_ref().to_owned())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Repr {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<Repr> for Raw {
+    fn from(repr: Repr) -> Raw {
+        Raw(OsString::from_vec(match repr {
+            Repr::Text(text) => text.into_bytes(),
+            Repr::Bytes(bytes) => bytes,
+        }))
+    }
+}
+
+impl From<Raw> for Repr {
+    fn from(raw: Raw) -> Repr {
+        match raw.0.into_string() {
+            Ok(text) => Repr::Text(text),
+            Err(other) => Repr::Bytes(other.as_bytes().to_vec()),
+        }
+    }
+}
+
+/// The wall clock, for people: nothing is decided by it.
+pub(super) fn now() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
+/// Removes a file that may be missing.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    // Not every file system has hard links.
+    match fs::hard_link(from, to) {
+        Err(e) if e.kind() != ErrorKind::NotFound => fs::copy(from, to).map(drop),
+        other => other,
+    }
+}
+
+fn write_synced<T: Serialize>(dir: &Path, record: &T) -> io::Result<NamedTempFile> {
+    let mut text = serde_json::to_vec(record)?;
+    text.push(b'\n');
+    let mut file = NamedTempFile::new_in(dir)?; // readable by its owner alone
+    file.write_all(&text)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Reads a record; None when it is missing or is not one (a damaged record tells nothing).
+fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Option<T>> {
+    let mut text = Vec::new();
+    match File::open(path).and_then(|f| f.take(RECORD_LIMIT).read_to_end(&mut text)) {
+        Ok(_) => Ok(serde_json::from_slice(&text).ok()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_survive_json() {
+        for bytes in [
+            &b"plain"[..],
+            b"",
+            b"a b\n\"",
+            b"\xff\xfe/x",
+            "é".as_bytes(),
+        ] {
+            let raw = Raw(OsString::from_vec(bytes.to_vec()));
+            let text = serde_json::to_string(&raw).unwrap();
+            assert_eq!(serde_json::from_str::<Raw>(&text).unwrap(), raw, "{text}");
+        }
+        assert_eq!(serde_json::to_string(&Raw::new("x")).unwrap(), "\"x\"");
+    }
+
+    #[test]
+    fn the_first_reason_to_kill_stands_and_a_damaged_one_is_still_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let records = Records::new(dir.path().join("a b")).unwrap();
+        records.make().unwrap();
+        let launch = LaunchId::random().unwrap();
+        assert_eq!(records.kill_intent(&launch).unwrap(), None);
+        records.intend_kill(&launch, KillWhy::Stop).unwrap();
+        records.intend_kill(&launch, KillWhy::Wall).unwrap();
+        assert_eq!(records.kill_intent(&launch).unwrap(), Some(KillWhy::Stop));
+        fs::write(records.run(&launch, "kill"), "{").unwrap();
+        assert_eq!(records.kill_intent(&launch).unwrap(), Some(KillWhy::Stuck));
+    }
+
+    #[test]
+    fn a_record_is_found_under_both_names_and_only_by_its_own_launch() {
+        let dir = tempfile::tempdir().unwrap();
+        let records = Records::new(dir.path()).unwrap();
+        records.make().unwrap();
+        let (launch, other) = (LaunchId::random().unwrap(), LaunchId::random().unwrap());
+        let started = Started {
+            v: VERSION,
+            launch: launch.clone(),
+            leaf: "x".to_owned(),
+            pid: 1,
+            start: Some(2),
+            boot: "b".to_owned(),
+            started: now(),
+            wall_ms: 1,
+            grace_ms: 1,
+            stdout: Raw::new("o"),
+            stderr: Raw::new("e"),
+        };
+        for _ in 0..2 {
+            records.write("x", &launch, "pid", &started).unwrap();
+        }
+        assert_eq!(records.newest("x").unwrap().unwrap().launch, launch);
+        assert_eq!(records.started(&launch).unwrap().unwrap().pid, 1);
+        // A record of another launch under this one's name says nothing about this one.
+        fs::copy(records.run(&launch, "pid"), records.run(&other, "pid")).unwrap();
+        assert!(records.started(&other).unwrap().is_none());
+        fs::write(records.run(&launch, "exit"), "\0\0").unwrap();
+        assert!(records.ended(&launch).unwrap().is_none());
+        let left: Vec<_> = fs::read_dir(records.runs()).unwrap().collect();
+        assert_eq!(left.len(), 3, "{left:?}");
+    }
+}

@@ -1,0 +1,198 @@
+//! Launches that somebody else started: taking them up, reading how they ended, ending them, listing them.
+
+use super::launch::{TICK, ask, classify, conclude, end_hung, hung_after, shim_of};
+use super::records::{Records, Started};
+use super::sweep::sweep_launch;
+use super::{End, KillWhy, LaunchId, check_name};
+use anyhow::Context;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+/// The pause between two looks at a launch that is about to begin or end.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How long `kill` waits for a launch that is just beginning to say who it is.
+const BEGINNING: Duration = Duration::from_secs(10);
+
+/// Takes up an open launch, or reads how it ended: the same answer as its own launcher would have got, save
+/// that what was killed while nobody watched is `Lost`. `tick` as in `Running::wait`.
+///
+/// # Errors
+/// When records cannot be read or written.
+pub fn settle(
+    records: &Records,
+    name: &str,
+    launch: &LaunchId,
+    limit: Option<Duration>,
+    tick: &mut dyn FnMut() -> Option<KillWhy>,
+) -> anyhow::Result<End> {
+    check_name(name)?;
+    let until = limit.and_then(|l| Instant::now().checked_add(l));
+    let (mut held, mut asked) = (false, false);
+    let mut hung_at = None;
+    loop {
+        // In this order: a shim records the end before it lets go of the lock.
+        let alive = lock_is_held(records, name)?;
+        let exit = records.ended(launch)?;
+        let other = records.newest(name)?.is_some_and(|s| s.launch != *launch);
+        if exit.is_some() || !alive || other {
+            let started = records.started(launch)?;
+            if exit.is_none() {
+                sweep_launch(launch);
+            }
+            return conclude(records, launch, started.as_ref(), exit, held);
+        }
+        held = true;
+        let left = until.map(|u| u.saturating_duration_since(Instant::now()));
+        let pause = left.unwrap_or(TICK).min(TICK);
+        let started = records.started(launch)?;
+        match started.as_ref().and_then(|s| Some((s, shim_of(s)?))) {
+            Some((started, shim)) => {
+                let hung_at = hung_at.get_or_insert_with(|| {
+                    let millis = started.wall_ms.saturating_add(started.grace_ms);
+                    hung_after(Duration::from_millis(millis))
+                });
+                if hung_at.is_some_and(|at| Instant::now() >= at) {
+                    end_hung(records, launch, &shim)?;
+                }
+                if shim.wait_ended(pause) {
+                    // The kernel gives up a dead process's files before it says that it is dead.
+                    std::thread::yield_now();
+                    continue;
+                }
+                if !asked && let Some(why) = tick() {
+                    asked = true;
+                    ask(records, launch, &shim, why)?;
+                }
+            }
+            // It is just beginning, or has just ended.
+            None => std::thread::sleep(PAUSE.min(pause)),
+        }
+        if left.is_some_and(|l| l.is_zero()) {
+            return Ok(End::StillRunning);
+        }
+    }
+}
+
+/// As `settle`, for the newest launch of a leaf, whichever that is; None when none is recorded.
+///
+/// # Errors
+/// As `settle`.
+pub fn settle_newest(
+    records: &Records,
+    name: &str,
+    limit: Option<Duration>,
+    tick: &mut dyn FnMut() -> Option<KillWhy>,
+) -> anyhow::Result<Option<End>> {
+    check_name(name)?;
+    let began = Instant::now();
+    loop {
+        let alive = lock_is_held(records, name)?;
+        let left = limit.map(|l| l.saturating_sub(began.elapsed()));
+        if let Some(newest) = records.newest(name)? {
+            return settle(records, name, &newest.launch, left, tick).map(Some);
+        }
+        if !alive {
+            return Ok(None);
+        }
+        if left.is_some_and(|l| l.is_zero()) {
+            return Ok(Some(End::StillRunning));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// What `kill` found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Killed {
+    /// The launch was asked to end: its record will tell how it did.
+    Asked(LaunchId),
+    /// No launch of that leaf is alive.
+    NotRunning,
+}
+
+/// Ends the living launch of a leaf, if there is one: writes the reason down and asks its shim. Does not wait.
+///
+/// # Errors
+/// When records cannot be read or written; when a launch is alive and does not say which.
+pub fn kill(records: &Records, name: &str, why: KillWhy) -> anyhow::Result<Killed> {
+    check_name(name)?;
+    let until = Instant::now() + BEGINNING;
+    while lock_is_held(records, name)? {
+        if let Some(started) = records.newest(name)?
+            && let Some(shim) = shim_of(&started)
+        {
+            if shim.ended() {
+                return Ok(Killed::NotRunning);
+            }
+            ask(records, &started.launch, &shim, why)?;
+            return Ok(Killed::Asked(started.launch));
+        }
+        if Instant::now() >= until {
+            anyhow::bail!(
+                "the leaf {name} is alive and {} does not say as what process: nothing was signalled",
+                records.pid(name).display()
+            );
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(Killed::NotRunning)
+}
+
+/// A leaf's newest launch.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// What its shim wrote when it began.
+    pub started: Started,
+    /// How it ended, as far as a look at the records tells; `StillRunning` while it is alive.
+    pub end: End,
+}
+
+/// The newest launch of every leaf, by name. Changes nothing.
+///
+/// # Errors
+/// When the folder or a record cannot be read; a missing folder holds no leaf.
+pub fn list(records: &Records) -> anyhow::Result<Vec<Listed>> {
+    let context = || format!("cannot list {}", records.dir().display());
+    let entries = match fs::read_dir(records.dir()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(context)?,
+    };
+    let mut listed = Vec::new();
+    for entry in entries {
+        let file = entry.with_context(context)?.file_name();
+        let Some(name) = file.to_str().and_then(|f| f.strip_suffix(".pid")) else {
+            continue;
+        };
+        let Some(started) = records.newest(name)?.filter(|s| s.leaf == name) else {
+            continue;
+        };
+        let end = if lock_is_held(records, name)? {
+            End::StillRunning
+        } else {
+            let exit = records.ended(&started.launch)?;
+            let intent = records.kill_intent(&started.launch)?;
+            classify(exit.as_ref(), intent, true, false)
+        };
+        listed.push(Listed { started, end });
+    }
+    listed.sort_by(|a, b| a.started.leaf.cmp(&b.started.leaf));
+    Ok(listed)
+}
+
+/// Whether a shim lives (or a launcher is about to make one).
+fn lock_is_held(records: &Records, name: &str) -> anyhow::Result<bool> {
+    let path = records.lock(name);
+    let context = || format!("cannot look at the lock {}", path.display());
+    let file = match File::open(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        file => file.with_context(context)?,
+    };
+    // Shared, for an instant: other readers are not disturbed, and a launcher tries again.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(e)) => Err(e).with_context(context),
+    }
+}

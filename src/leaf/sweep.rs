@@ -1,0 +1,203 @@
+//! Ending whole trees: the shim's own descendants, and what carries a launch id elsewhere.
+//!
+//! Killing a process group is not enough: agents start shells in sessions of their own, and daemons leave
+//! the group even when the agent ends normally.
+
+use super::LaunchId;
+use super::process::{self, Handle};
+use super::signals::Signals;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::collections::HashSet;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long what outlived an ended leaf has between TERM and KILL.
+pub(super) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
+
+/// How long processes that only the environment betrays have between TERM and KILL. Longer than for
+/// leftovers: a shim of an inner `veri` among them has a tree of its own to end.
+const STRAY_GRACE: Duration = Duration::from_secs(2);
+
+/// How long KILL is repeated before a process is given up as unkillable (stuck in the kernel, another user's).
+const HARD_LIMIT: Duration = Duration::from_secs(10);
+
+/// The pause between two looks while killing.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// How many processes were ended.
+    pub ended: u32,
+    /// How many could not be ended.
+    pub left: u32,
+}
+
+impl Swept {
+    fn and(self, other: Swept) -> Swept {
+        Swept {
+            ended: self.ended + other.ended,
+            left: self.left + other.left,
+        }
+    }
+}
+
+/// The descendants of the shim, which is their subreaper: a process that loses its parent becomes the shim's
+/// child, so that no descendant can get away while the shim lives, and none is left when it has no child.
+pub(super) struct Tree {
+    leaf: Pid,
+    status: Option<WaitStatus>,
+    /// Every process that was signalled, by pid and start time, the leaf aside.
+    signalled: HashSet<(i32, u64)>,
+}
+
+impl Tree {
+    pub(super) fn new(leaf: Pid) -> Tree {
+        Tree {
+            leaf,
+            status: None,
+            signalled: HashSet::new(),
+        }
+    }
+
+    /// How the leaf ended; None while it has not been reaped.
+    pub(super) fn status(&self) -> Option<WaitStatus> {
+        self.status
+    }
+
+    /// Reaps every child that has ended; says whether any child is left.
+    pub(super) fn reap(&mut self) -> io::Result<bool> {
+        loop {
+            match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => return Ok(true),
+                Ok(status) if status.pid() == Some(self.leaf) => self.status = Some(status),
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(Errno::ECHILD) => return Ok(false),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// Ends every descendant: TERM, the grace, then KILL until none is left or the limit is over.
+    pub(super) fn end(&mut self, signals: &Signals, grace: Duration) -> io::Result<Swept> {
+        if self.reap()? {
+            self.signal(Signal::SIGTERM);
+            let until = Instant::now() + grace;
+            while self.reap()? {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                // Whoever signals the shim now wants what is under way already.
+                signals.wait(left)?;
+            }
+        }
+        let until = Instant::now() + HARD_LIMIT;
+        while self.reap()? {
+            if Instant::now() >= until {
+                return Ok(self.swept(self.living()));
+            }
+            self.signal(Signal::SIGKILL);
+            if self.reap()? {
+                signals.wait(PAUSE)?;
+            }
+        }
+        Ok(self.swept(0))
+    }
+
+    fn swept(&self, left: u32) -> Swept {
+        Swept {
+            ended: (self.signalled.len() as u32).saturating_sub(left),
+            left,
+        }
+    }
+
+    fn living(&self) -> u32 {
+        let all = process::all();
+        let below = process::descendants(Pid::this(), &all);
+        below.iter().filter(|s| !s.zombie).count() as u32
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // In one stroke, so that no member forks away meanwhile. While the leaf is not reaped, its pid and so
+        // its group's id cannot be another's; without a /proc the group is all there is to go by.
+        let group_is_ours = self.status.is_none() || cfg!(not(target_os = "linux"));
+        if group_is_ours && (signal == Signal::SIGKILL || cfg!(not(target_os = "linux"))) {
+            let _ = killpg(self.leaf, signal);
+        }
+        let all = process::all();
+        for seen in process::descendants(Pid::this(), &all) {
+            if seen.zombie {
+                continue;
+            }
+            if seen.pid != self.leaf {
+                self.signalled.insert((seen.pid.as_raw(), seen.start));
+            }
+            if let Some(handle) = Handle::of(&seen) {
+                // It may have ended this instant, or belong to root: the next look tells.
+                let _ = handle.signal(signal);
+            }
+        }
+    }
+}
+
+/// Ends every process of this user whose environment carries the launch id: TERM, a grace, KILL; bounded.
+///
+/// For a launch whose shim is gone, or for what a foreign server (a terminal multiplexer, a build daemon)
+/// started on the leaf's behalf. Without `/proc` nothing is found.
+pub fn sweep_launch(launch: &LaunchId) -> Swept {
+    sweep_strays(launch, None)
+}
+
+/// As `sweep_launch`, and every member of a session whose leader is our own unreaped child: so long its id
+/// cannot be another session's.
+pub(super) fn sweep_strays(launch: &LaunchId, session: Option<Pid>) -> Swept {
+    let find = || {
+        let mut found = process::of_launch(launch, &[Pid::this()]);
+        if let Some(session) = session {
+            let members = process::all()
+                .into_iter()
+                .filter(|s| s.session == session && s.pid != session && !s.zombie);
+            found.extend(members.filter_map(|s| Handle::of(&s)));
+        }
+        found
+    };
+    let mut swept = Swept::default();
+    let mut found = find();
+    if found.is_empty() {
+        return swept;
+    }
+    signal_all(&found, Signal::SIGTERM);
+    let ended = wait_all(&found, STRAY_GRACE);
+    swept = swept.and(Swept { ended, left: 0 });
+    let until = Instant::now() + HARD_LIMIT;
+    loop {
+        found = find();
+        if found.is_empty() {
+            return swept;
+        }
+        if Instant::now() >= until {
+            swept.left = found.len() as u32;
+            return swept;
+        }
+        signal_all(&found, Signal::SIGKILL);
+        swept.ended += wait_all(&found, PAUSE * 10);
+    }
+}
+
+fn signal_all(found: &[Handle], signal: Signal) {
+    for handle in found {
+        // It may have ended this instant: the next look tells.
+        let _ = handle.signal(signal);
+    }
+}
+
+/// Waits for all of them, together at most so long; says how many have ended.
+fn wait_all(found: &[Handle], limit: Duration) -> u32 {
+    let until = Instant::now() + limit;
+    let left = || until.saturating_duration_since(Instant::now());
+    found.iter().filter(|h| h.wait_ended(left())).count() as u32
+}
