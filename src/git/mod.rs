@@ -1,1 +1,31 @@
-//! (to come)
+//! git: the person's repository, and the working tree in which veri works on it.
+//!
+//! git2 reads, diffs, builds trees and moves refs with compare and swap. The `git` program does what
+//! hooks, filters, signing, identity and credentials have a say in: staging, commits, pushes, worktrees.
+//!
+//! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
+//! starts), `worktree` (where it happens), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
+//! (refs/veri), `guard` and `settle` (what a leaf did to git, undone), `remote`, `probe`, `tree`.
+
+mod base;
+mod commit;
+mod hook;
+mod probe;
+mod remote;
+mod repo;
+mod restore;
+mod run;
+mod saved;
+mod stage;
+pub mod tree;
+mod worktree;
+
+pub use base::{Base, BaseAsk, IssueBranch, Relation, issue_branch_name};
+pub use commit::{Commit, Committed, message};
+pub use hook::Hook;
+pub use remote::{Merge, Pushed};
+pub use repo::Repo;
+pub use saved::{Discarded, Refs, Saved};
+pub use stage::CannotStage;
+pub use tree::{Change, Status};
+pub use worktree::WorkTree;

@@ -1,0 +1,167 @@
+//! Candidates: the tree of what would be committed, staged in an index of veri's own.
+
+use super::run::{self, LONG};
+use super::tree;
+use super::worktree::WorkTree;
+use crate::tool::{Tool, ToolOutput};
+use anyhow::{Context, Result};
+use git2::Oid;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Something in the working tree that git cannot stage: the work's fault, not the machine's.
+///
+/// Found in the chain of `WorkTree::candidate`'s and `WorkTree::pre_commit`'s errors.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("git cannot stage what is in the working tree:\n{words}")]
+pub struct CannotStage {
+    /// git's words: an unreadable file, a clean filter that failed.
+    pub words: String,
+}
+
+/// An index beside the real one, so that neither the person's nor a leaf's staging counts.
+pub(super) struct PrivateIndex<'a> {
+    wt: &'a WorkTree,
+    file: PathBuf,
+}
+
+impl<'a> PrivateIndex<'a> {
+    /// One that holds HEAD, with what the real index knows about the files on disk.
+    pub(super) fn of_head(wt: &'a WorkTree) -> Result<PrivateIndex<'a>> {
+        let file = wt.git_dir.join("veri-index");
+        // Only the holder of the conductor's lock comes here: a lock on it is a dead one.
+        for old in [file.with_extension("lock"), file.clone()] {
+            remove_if_there(&old)?;
+        }
+        match fs::copy(wt.git_dir.join("index"), &file) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e).context("the index cannot be copied"),
+        }
+        let index = PrivateIndex { wt, file };
+        index.read_tree("HEAD")?;
+        Ok(index)
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Makes it hold a tree, keeping what is known about unchanged files.
+    pub(super) fn read_tree(&self, tree: &str) -> Result<()> {
+        run::must(
+            self.quiet(&["read-tree", "--reset", tree]),
+            "reading a tree",
+        )
+        .map(drop)
+    }
+
+    /// A quiet git call on this index.
+    pub(super) fn quiet(&self, args: &[&str]) -> Tool {
+        self.wt
+            .git
+            .quiet(args)
+            .env("GIT_INDEX_FILE", &self.file)
+            .deadline(LONG)
+    }
+
+    /// Stages every change of the working tree except veri's own files and `leave_out`.
+    fn stage(&self, leave_out: &[Vec<u8>]) -> Result<()> {
+        let mut paths = b".\0".to_vec();
+        for path in own_paths(self.wt).chain(leave_out.iter().map(Vec::as_slice)) {
+            paths.extend_from_slice(b":(top,exclude,literal)");
+            paths.extend_from_slice(path);
+            paths.push(0);
+        }
+        let tool = self
+            .quiet(&["-c", "advice.addEmbeddedRepo=false", "add", "--all"])
+            .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
+            .stdin(paths);
+        let out = run::run(tool, "staging the working tree")?;
+        if out.success() {
+            return Ok(());
+        }
+        Err(unstageable(&out))
+    }
+
+    /// The tree that it holds.
+    pub(super) fn write_tree(&self) -> Result<Oid> {
+        let out = run::must(self.quiet(&["write-tree"]), "writing a tree")?;
+        Ok(Oid::from_str(&out.stdout_text())?)
+    }
+}
+
+impl Drop for PrivateIndex<'_> {
+    fn drop(&mut self) {
+        // What is left is found and removed by the next one.
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+impl WorkTree {
+    /// The tree of everything in the working tree, tracked or untracked but not ignored, without
+    /// `.tdd/`. veri's own files and `leave_out` (paths from the top, files or folders) are in it as HEAD
+    /// has them. Filters are applied; neither working tree nor index change.
+    ///
+    /// # Errors
+    /// `CannotStage` when something in the working tree is to blame; git-failed.
+    pub fn candidate(&self, leave_out: &[Vec<u8>]) -> Result<Oid> {
+        let index = self.staged(leave_out)?;
+        tree::without_tdd(&self.git2, index.write_tree()?)
+    }
+
+    /// A private index with everything staged.
+    pub(super) fn staged(&self, leave_out: &[Vec<u8>]) -> Result<PrivateIndex<'_>> {
+        let index = PrivateIndex::of_head(self)?;
+        index.stage(leave_out)?;
+        Ok(index)
+    }
+
+    /// The tree of HEAD without `.tdd/`.
+    ///
+    /// # Errors
+    /// When HEAD cannot be read.
+    pub fn head_tree(&self) -> Result<Oid> {
+        tree::without_tdd(&self.git2, tree::of_commit(&self.git2, self.head()?)?)
+    }
+}
+
+/// The paths of veri's own files, as git takes them.
+pub(super) fn own_paths(wt: &WorkTree) -> impl Iterator<Item = &[u8]> {
+    std::iter::once(tree::TDD.as_bytes()).chain(
+        wt.own
+            .iter()
+            .map(|own| own.strip_suffix(b"/").unwrap_or(own)),
+    )
+}
+
+fn unstageable(out: &ToolOutput) -> anyhow::Error {
+    let words = run::words(out);
+    let error = run::failed(out, "staging the working tree");
+    let machine = error
+        .downcast_ref::<crate::cause::Bail>()
+        .is_some_and(|bail| bail.cause != crate::cause::Cause::GitFailed);
+    let blamed = [
+        "adding files failed",
+        "unable to index",
+        "filter",
+        "updating files failed",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign));
+    if blamed && !machine {
+        CannotStage { words }.into()
+    } else {
+        error
+    }
+}
+
+pub(super) fn remove_if_there(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            Err(e).with_context(|| format!("{} cannot be removed", file.display()))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,135 @@
+//! Reading trees: what changed, what stands in them, and trees with and without `.tdd/`.
+
+use anyhow::{Context, Result};
+use git2::{Delta, ObjectType, Oid, Repository};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The folder of veri's own files in a working tree.
+pub const TDD: &str = ".tdd";
+
+/// The tree of a commit.
+///
+/// # Errors
+/// When the object is no commit of this repository.
+pub fn of_commit(repo: &Repository, commit: Oid) -> Result<Oid> {
+    Ok(repo
+        .find_commit(commit)
+        .with_context(|| format!("commit {commit} cannot be read"))?
+        .tree_id())
+}
+
+/// A full tree without its `.tdd/`: the form in which trees are handed between rooms.
+///
+/// # Errors
+/// When the tree cannot be read or written.
+pub fn without_tdd(repo: &Repository, full: Oid) -> Result<Oid> {
+    let tree = find(repo, full)?;
+    if tree.get_name(TDD).is_none() {
+        return Ok(full);
+    }
+    let mut builder = repo.treebuilder(Some(&tree))?;
+    builder.remove(TDD)?;
+    Ok(builder.write()?)
+}
+
+/// A `.tdd`-less tree with the `.tdd/` of another, full one.
+pub(super) fn with_tdd_of(repo: &Repository, tree: Oid, full: Oid) -> Result<Oid> {
+    let donor = find(repo, full)?;
+    let Some(entry) = donor.get_name(TDD) else {
+        return Ok(tree);
+    };
+    let mut builder = repo.treebuilder(Some(&find(repo, tree)?))?;
+    builder.insert(TDD, entry.id(), entry.filemode())?;
+    Ok(builder.write()?)
+}
+
+/// The content of a file of a tree (of a symbolic link: its target); None when no file is there.
+///
+/// # Errors
+/// When the tree or the blob cannot be read.
+pub fn read_blob(repo: &Repository, tree: Oid, path: &[u8]) -> Result<Option<Vec<u8>>> {
+    let tree = find(repo, tree)?;
+    match tree.get_path(Path::new(OsStr::from_bytes(path))) {
+        Ok(entry) if entry.kind() == Some(ObjectType::Blob) => {
+            Ok(Some(repo.find_blob(entry.id())?.content().to_vec()))
+        }
+        Ok(_) => Ok(None),
+        Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// How a path differs between two trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Only the second tree has it.
+    Added,
+    /// Only the first tree has it.
+    Deleted,
+    /// Both have it; content or the executable bit differ.
+    Modified,
+    /// File, symbolic link and submodule changed places.
+    TypeChanged,
+}
+
+/// One path that differs between two trees. A rename is a deletion and an addition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The path from the top, in raw bytes.
+    pub path: Vec<u8>,
+    /// How it differs.
+    pub status: Status,
+    /// Its mode in the first tree (0 when added): 0o100644, 0o100755, 0o120000, 0o160000.
+    pub old_mode: u32,
+    /// Its mode in the second tree (0 when deleted).
+    pub mode: u32,
+}
+
+/// What differs between two trees, in the order of git's paths.
+///
+/// # Errors
+/// When a tree cannot be read.
+pub fn changed_paths(repo: &Repository, a: Oid, b: Oid) -> Result<Vec<Change>> {
+    if a == b {
+        return Ok(Vec::new());
+    }
+    let mut options = git2::DiffOptions::new();
+    options.include_typechange(true).ignore_submodules(false);
+    let (a, b) = (find(repo, a)?, find(repo, b)?);
+    let diff = repo.diff_tree_to_tree(Some(&a), Some(&b), Some(&mut options))?;
+    Ok(diff
+        .deltas()
+        .filter_map(|delta| {
+            let status = match delta.status() {
+                Delta::Added => Status::Added,
+                Delta::Deleted => Status::Deleted,
+                Delta::Typechange => Status::TypeChanged,
+                _ => Status::Modified,
+            };
+            let path = delta
+                .new_file()
+                .path_bytes()
+                .or(delta.old_file().path_bytes())?;
+            Some(Change {
+                path: path.to_vec(),
+                status,
+                old_mode: u32::from(delta.old_file().mode()),
+                mode: u32::from(delta.new_file().mode()),
+            })
+        })
+        .collect())
+}
+
+/// Every path of a tree that is a file, symbolic link or submodule.
+pub(super) fn paths(repo: &Repository, tree: Oid) -> Result<Vec<Vec<u8>>> {
+    let nothing = repo.treebuilder(None)?.write()?;
+    let all = changed_paths(repo, nothing, tree)?;
+    Ok(all.into_iter().map(|change| change.path).collect())
+}
+
+pub(super) fn find(repo: &Repository, tree: Oid) -> Result<git2::Tree<'_>> {
+    repo.find_tree(tree)
+        .with_context(|| format!("tree {tree} cannot be read"))
+}

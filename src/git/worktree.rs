@@ -1,0 +1,393 @@
+//! The working tree in which veri works: a linked one of its own, or the checkout (`--here`).
+
+use super::base::{branch_tip, issue_branch_name};
+use super::repo::{self, Repo};
+use super::run::{self, Git, LONG};
+use super::tree::TDD;
+use crate::cause::Bail;
+use anyhow::{Context, Result};
+use git2::{Oid, Repository};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// veri's own configuration in a working tree: never dirt, never part of a candidate.
+pub(super) const OWN_CONFIG: &[u8] = b".veri.toml";
+
+/// The lines that keep runtime files out of `git status`, but never the ledger.
+const EXCLUDED: &str = "# Runtime files of veri, never its ledgers\n/.tdd/*\n!/.tdd/issue-*.md\n";
+
+/// A working tree of the person's repository in which veri works.
+pub struct WorkTree {
+    pub(super) git: Git,
+    pub(super) git2: Repository,
+    pub(super) path: PathBuf,
+    pub(super) git_dir: PathBuf,
+    pub(super) common_dir: PathBuf,
+    pub(super) linked: bool,
+    pub(super) own: Vec<Vec<u8>>,
+}
+
+impl std::fmt::Debug for WorkTree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkTree")
+            .field("path", &self.path)
+            .field("linked", &self.linked)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WorkTree {
+    /// Makes or finds veri's own linked worktree; a new one is detached at `at`.
+    ///
+    /// A worktree whose making was cut off, or whose registration has vanished, is mended. What it holds
+    /// otherwise stays as it is.
+    ///
+    /// # Errors
+    /// needs-user: the folder holds something else; git-failed: git cannot make it.
+    pub fn linked(repo: &Repo, path: &Path, at: Oid) -> Result<WorkTree> {
+        match state(repo, path)? {
+            Found::Nothing => add(repo, path, at)?,
+            Found::Ours => {}
+            Found::CutOff => {
+                let tool = repo
+                    .git
+                    .quiet(["worktree", "remove", "--force", "--force", "--"]);
+                run::must(tool.arg(path), "removing a half-made worktree")?;
+                add(repo, path, at)?;
+            }
+            Found::Unregistered => register_again(repo, path, at)?,
+            Found::Foreign(what) => {
+                return Err(Bail::needs_user(format!(
+                    "veri works in {}, but that folder holds {what}. Move it away and run again.",
+                    path.display()
+                ))
+                .into());
+            }
+        }
+        WorkTree::open(repo, path, true)
+    }
+
+    /// The checkout that veri was started from (`--here`).
+    ///
+    /// # Errors
+    /// When the repository cannot be opened.
+    pub fn here(repo: &Repo) -> Result<WorkTree> {
+        WorkTree::open(repo, repo.checkout(), false)
+    }
+
+    fn open(repo: &Repo, path: &Path, linked: bool) -> Result<WorkTree> {
+        let path = path
+            .canonicalize()
+            .with_context(|| format!("the working tree {} cannot be found", path.display()))?;
+        let git2 = repo::open(&path)?;
+        let git_dir = git2
+            .path()
+            .canonicalize()
+            .with_context(|| format!("{} cannot be found", git2.path().display()))?;
+        Ok(WorkTree {
+            git: Git::new(&path, &repo.env),
+            git2,
+            git_dir,
+            path,
+            common_dir: repo.common_dir().to_owned(),
+            linked,
+            own: vec![OWN_CONFIG.to_vec()],
+        })
+    }
+
+    /// Names further files of veri's own, as paths from the top, files or folders: a directory forge
+    /// inside the repository, an issue file. They are never part of a candidate; in the person's own
+    /// checkout they are never touched.
+    pub fn with_own_files(mut self, paths: impl IntoIterator<Item = Vec<u8>>) -> WorkTree {
+        self.own.extend(paths);
+        self
+    }
+
+    /// The top of the working tree.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is a linked worktree of veri's own (not the person's checkout).
+    pub fn is_linked(&self) -> bool {
+        self.linked
+    }
+
+    /// Its git folder (of a linked worktree: below the common one).
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The folder of veri's own files in it; it need not exist yet.
+    pub fn tdd(&self) -> PathBuf {
+        self.path.join(TDD)
+    }
+
+    /// The repository as git2 sees it from here.
+    pub fn git2(&self) -> &Repository {
+        &self.git2
+    }
+
+    /// The commit that is checked out.
+    ///
+    /// # Errors
+    /// When HEAD cannot be read.
+    pub fn head(&self) -> Result<Oid> {
+        self.git2
+            .refname_to_id("HEAD")
+            .with_context(|| format!("HEAD of {} cannot be read", self.path.display()))
+    }
+
+    /// The branch that is checked out; None when HEAD is detached.
+    pub fn branch(&self) -> Option<String> {
+        let head = self.git2.find_reference("HEAD").ok()?;
+        let target = head.symbolic_target().ok()??;
+        target.strip_prefix("refs/heads/").map(str::to_owned)
+    }
+
+    /// Keeps veri's runtime files out of `git status`, in `info/exclude`, which all worktrees of the
+    /// repository share. Written once, with a single append; never the person's `.gitignore`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn exclude_runtime_files(&self) -> Result<()> {
+        let info = self.common_dir.join("info");
+        let file = info.join("exclude");
+        let what = || format!("{} cannot be written", file.display());
+        let old = match fs::read(&file) {
+            Ok(old) => old,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(e).with_context(what),
+        };
+        let has = |wanted: &str| {
+            old.split(|b| *b == b'\n')
+                .any(|line| line == wanted.as_bytes())
+        };
+        if EXCLUDED.lines().all(has) {
+            return Ok(());
+        }
+        fs::create_dir_all(&info).with_context(what)?;
+        let mut added = Vec::new();
+        if !old.is_empty() && !old.ends_with(b"\n") {
+            added.push(b'\n');
+        }
+        added.extend_from_slice(EXCLUDED.as_bytes());
+        let mut append = fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&file)
+            .with_context(what)?;
+        append.write_all(&added).with_context(what)
+    }
+
+    /// Checks out the issue's branch here: made at `start`, or taken forward to it when it is behind. A
+    /// branch that already holds `start` stays where it is. Done twice it does nothing.
+    ///
+    /// # Errors
+    /// needs-user: the branch has diverged from `start`, or git refuses to check it out.
+    pub fn take_branch(&self, issue: u64, start: Oid) -> Result<()> {
+        let name = issue_branch_name(issue);
+        let target = match branch_tip(&self.git2, &format!("refs/heads/{name}"))? {
+            None => start,
+            Some(tip) if tip == start => tip,
+            Some(tip) => match self.git2.graph_ahead_behind(tip, start)? {
+                (_, 0) => tip,
+                (0, _) => start,
+                _ => {
+                    return Err(Bail::needs_user(format!(
+                        "The branch {name} has diverged from {start}, where the work should go on. \
+                         Bring them together and run again."
+                    ))
+                    .into());
+                }
+            },
+        };
+        if self.branch().as_deref() == Some(name.as_str()) && self.head()? == target {
+            return Ok(());
+        }
+        let tool = self
+            .git
+            .quiet([
+                "checkout",
+                "--quiet",
+                "--no-track",
+                "--no-recurse-submodules",
+            ])
+            .args([
+                "--no-overwrite-ignore",
+                "-B",
+                &name,
+                &target.to_string(),
+                "--",
+            ])
+            .deadline(LONG);
+        let out = run::run(tool, "checking out the issue branch")?;
+        if out.success() {
+            return Ok(());
+        }
+        Err(Bail::needs_user(format!(
+            "The branch {name} cannot be checked out in {}. git says:\n{}",
+            self.path.display(),
+            run::words(&out)
+        ))
+        .into())
+    }
+
+    /// Removes veri's own linked worktree, with everything in it, and its registration.
+    ///
+    /// # Errors
+    /// When it is the person's checkout, or git cannot remove it.
+    pub fn remove(self) -> Result<()> {
+        anyhow::ensure!(self.linked, "the person's checkout is never removed");
+        let git = self.git.at(&self.common_dir);
+        let tool = git
+            .quiet(["worktree", "remove", "--force", "--force", "--"])
+            .arg(&self.path);
+        run::must(tool, "removing veri's worktree").map(drop)
+    }
+
+    /// Removes locks on index, HEAD and issue branch that a git call of a dead conductor left behind:
+    /// files at least as new as `intent`, the time at which that call's intent was stored. Gives back
+    /// what was removed.
+    ///
+    /// # Errors
+    /// needs-user in the person's checkout, where any git may hold them; io errors.
+    pub fn stale_locks(&self, issue: u64, intent: SystemTime) -> Result<Vec<PathBuf>> {
+        let branch = format!("refs/heads/{}.lock", issue_branch_name(issue));
+        let mut removed = Vec::new();
+        for lock in [
+            self.git_dir.join("index.lock"),
+            self.git_dir.join("HEAD.lock"),
+            self.common_dir.join(branch),
+        ] {
+            let Ok(meta) = fs::symlink_metadata(&lock) else {
+                continue;
+            };
+            if !self.linked {
+                return Err(Bail::needs_user(format!(
+                    "{} is there: a git process is at work in this checkout, or one died. If none \
+                     is running, remove the file and run again.",
+                    lock.display()
+                ))
+                .into());
+            }
+            if meta.modified()? >= intent {
+                fs::remove_file(&lock)
+                    .with_context(|| format!("the lock {} cannot be removed", lock.display()))?;
+                removed.push(lock);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// What stands where veri's worktree should be.
+enum Found {
+    Nothing,
+    Ours,
+    /// `git worktree add` was cut off.
+    CutOff,
+    /// The folder is there, git's record of it is not.
+    Unregistered,
+    Foreign(&'static str),
+}
+
+fn state(repo: &Repo, path: &Path) -> Result<Found> {
+    let link = path.join(".git");
+    let meta = match fs::symlink_metadata(&link) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Ok(match fs::read_dir(path) {
+                Ok(mut entries) => match entries.next() {
+                    None => Found::Nothing,
+                    Some(_) => Found::Foreign("files that are not veri's"),
+                },
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Found::Nothing,
+                Err(e) if e.kind() == io::ErrorKind::NotADirectory => Found::Foreign("a file"),
+                Err(e) => {
+                    return Err(e).with_context(|| format!("{} cannot be read", path.display()));
+                }
+            });
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(Found::Foreign("a file")),
+        Err(e) => return Err(e).with_context(|| format!("{} cannot be read", link.display())),
+    };
+    if !meta.is_file() {
+        return Ok(Found::Foreign("a repository of its own"));
+    }
+    let content = fs::read(&link)?;
+    let Some(admin) = content.strip_prefix(b"gitdir: ") else {
+        return Ok(Found::Foreign("a .git file that is not a worktree's"));
+    };
+    // Relative to the folder when git was told so (2.48); join leaves an absolute path as it is.
+    let admin = path.join(std::ffi::OsStr::from_bytes(admin.trim_ascii_end()));
+    let ours = admin
+        .parent()
+        .and_then(|p| {
+            if p.exists() {
+                p.canonicalize().ok()
+            } else {
+                Some(p.to_owned())
+            }
+        })
+        .is_some_and(|parent| parent == repo.common_dir().join("worktrees"));
+    if !ours {
+        return Ok(Found::Foreign("a worktree of another repository"));
+    }
+    if !admin.join("HEAD").exists() {
+        return Ok(Found::Unregistered);
+    }
+    if fs::read(admin.join("locked")).is_ok_and(|why| why.starts_with(b"initializing")) {
+        return Ok(Found::CutOff);
+    }
+    Ok(Found::Ours)
+}
+
+fn add(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)
+            .with_context(|| format!("{} cannot be made", parent.display()))?;
+    }
+    // --force twice: a registration of this very path whose folder has vanished, locked or not.
+    let tool = repo
+        .git
+        .quiet(["worktree", "add", "--force", "--force", "--detach", "--"])
+        .arg(path)
+        .arg(at.to_string())
+        .deadline(LONG);
+    run::must(tool, "making veri's worktree").map(drop)
+}
+
+/// Registers a folder again whose record under `worktrees/` has vanished, keeping its files.
+fn register_again(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
+    let fresh = path.with_extension("new");
+    let tool = repo
+        .git
+        .quiet([
+            "worktree",
+            "add",
+            "--force",
+            "--force",
+            "--detach",
+            "--no-checkout",
+            "--",
+        ])
+        .arg(&fresh)
+        .arg(at.to_string());
+    run::must(tool, "registering veri's worktree again")?;
+    fs::rename(fresh.join(".git"), path.join(".git"))?;
+    fs::remove_dir(&fresh)?;
+    run::must(
+        repo.git.quiet(["worktree", "repair"]).arg(path),
+        "registering veri's worktree again",
+    )?;
+    let git = repo.git.at(path);
+    run::must(
+        git.quiet(["read-tree", "HEAD"]),
+        "reading the index of veri's worktree",
+    )
+    .map(drop)
+}
