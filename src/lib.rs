@@ -3,6 +3,7 @@
 //! ARCHITECTURE.md is the map: four floors, each importing only what is below it.
 
 // The pure floor: no clock, file, environment, process or network.
+pub mod answer;
 pub mod cause;
 pub mod event;
 pub mod exit;
@@ -25,6 +26,7 @@ pub mod journal;
 pub mod leaf;
 pub mod lock;
 pub mod suite;
+pub mod tail;
 pub mod tool;
 
 // The shells: observe, next, store, perform.
