@@ -26,6 +26,7 @@ pub mod journal;
 pub mod leaf;
 pub mod lock;
 pub mod suite;
+pub mod tail;
 pub mod tool;
 
 // The shells: observe, next, store, perform.

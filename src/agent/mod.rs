@@ -1,1 +1,39 @@
-//! (to come)
+//! Agents: which program a leaf runs, with what environment and prompt, and what its end means.
+//!
+//! One kind so far: `command`, any program that reads a prompt and writes an answer. An adapter for an agent's own command
+//! line is a further variant of [`Agent`] and of nothing else.
+
+mod environment;
+mod launch;
+mod outcome;
+mod select;
+
+pub use environment::{Env, suite};
+pub use launch::{Launch, Place, Seclusion, developer_launch, planner_launch, verifier_launch};
+pub use outcome::{ANSWER_BYTES, Outcome, read_output};
+pub use select::{Agent, Origin, Selected, Wanted};
+
+use crate::prompt::Nonce;
+use anyhow::Context;
+use std::fs::File;
+use std::io::Read;
+
+/// Draws the nonce of one launch.
+///
+/// # Errors
+/// When the kernel's random numbers cannot be read.
+pub fn fresh_nonce() -> anyhow::Result<Nonce> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .context("reading random numbers from /dev/urandom")?;
+    Ok(Nonce::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_launch_has_a_nonce_of_its_own() {
+        assert_ne!(super::fresh_nonce().unwrap(), super::fresh_nonce().unwrap());
+    }
+}
