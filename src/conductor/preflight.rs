@@ -1,0 +1,300 @@
+//! Preflight, in the order of the documentation; the first check that fails ends the run.
+//!
+//! Git and the lock (1, 2) are `start`'s. Nothing here touches a branch or a tracked file before
+//! everything has passed.
+
+use super::run::{Ready, Run};
+use super::{checks, snapshot};
+use crate::agent::{Agent, Agents, Origin};
+use crate::cause::{Bail, Cause};
+use crate::event::Kind;
+use crate::forge::{self, TrustedText};
+use crate::git::{Base, BaseAsk, Relation, issue_branch_name, tree};
+use crate::ground::{Ground, Kind as GroundKind};
+use crate::ledger::Ledger;
+use crate::machine::{At, Event};
+use crate::prompt::Templates;
+use crate::role::Role;
+use crate::suite::{self, Detection};
+use anyhow::{Context, Result};
+use git2::Oid;
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+
+/// Where the work goes on.
+struct Start {
+    base: Base,
+    /// The commit to work on: the issue branch's tip, or the base.
+    tip: Oid,
+    ledger: Option<Ledger>,
+}
+
+impl Run<'_> {
+    pub(super) fn preflight(&mut self) -> Result<(Event, Value)> {
+        self.clean_tree()?; // 3
+        let text = self.read_issue()?; // 4
+        let start = self.find_start()?; // 5
+        let test_command = self.find_test_command(&start)?; // 6
+        let agents = self.find_agents()?; // 7
+        self.probe_commits(&start)?; // 8
+        let (templates, skill) = self.take_snapshot(&start.base)?; // 9
+        self.source.skill_commit = Some(skill.to_string());
+        let ground = Ground::acquire(&self.home, GroundKind::Check)?;
+        self.ready = Some(Ready {
+            text,
+            base: start.base.clone(),
+            test_command: test_command.clone(),
+            agents,
+            templates,
+            ground,
+            suite_ms: 0,
+            isolation: None,
+        });
+        let baseline = self.baseline(start.tip)?; // 10
+
+        snapshot::keep(self.repo.git2(), self.issue_number, skill)?;
+        self.tree.take_branch(self.issue_number, start.tip)?;
+        self.store_skill_commit(skill)?;
+        let said = format!(
+            "preflight passed: base {} @ {:.9}, tests `{}` ({:.1} s){}",
+            start.base.name,
+            start.base.commit.to_string(),
+            test_command,
+            baseline.suite_ms as f64 / 1000.0,
+            if baseline.no_tests { ", no tests yet" } else { "" }
+        );
+        let issue = self.issue.as_ref();
+        let fields = json!({
+            "said": said,
+            "base": start.base.name,
+            "base_commit": start.base.commit.to_string(),
+            "tip": start.tip.to_string(),
+            "tests": test_command,
+            "checks": self.settings.config.checks,
+            "suite_ms": baseline.suite_ms,
+            "isolation": baseline.isolation,
+            "issue_title": issue.map(|i| i.title()),
+            "issue_hash": issue.map(|i| i.hash()),
+        });
+        Ok((Event::PreflightPassed { ledger: start.ledger.is_some() }, fields))
+    }
+
+    /// 3. `--here` needs a clean checkout; otherwise uncommitted changes are only not part of the run.
+    fn clean_tree(&mut self) -> Result<()> {
+        if !self.ask.here {
+            let dirt = self.repo.dirt()?;
+            if !dirt.is_empty() && !self.lines.iter().any(|l| l.event == Kind::Preflight && l.text("said").starts_with("uncommitted")) {
+                let said = "uncommitted changes of the checkout are not part of this run";
+                self.say(Kind::Preflight, said)?;
+            }
+            return Ok(());
+        }
+        let dirt = self.tree_dirt()?;
+        if dirt.is_empty() || self.dirt_is_ours()? {
+            return Ok(());
+        }
+        let shown: Vec<String> = dirt.iter().take(20).map(|p| format!("  {}", shown(p))).collect();
+        let more = dirt.len().saturating_sub(20);
+        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+        Err(Bail::needs_user(format!(
+            "--here works in the checkout {} itself, which has changes that are not committed:\n{}{more}\n\
+             Commit or stash them, or leave --here out: the run then has a worktree of its own.",
+            self.tree.path().display(),
+            shown.join("\n")
+        ))
+        .into())
+    }
+
+    /// Whether what is uncommitted is what a leaf of this run left: a candidate or an open launch's.
+    fn dirt_is_ours(&self) -> Result<bool> {
+        let Some(At::Working) = self.state.then.as_deref() else {
+            let Some(work) = &self.state.work else { return Ok(false) };
+            let Some(candidate) = &work.candidate else { return Ok(false) };
+            return Ok(self.tree.candidate(&[])?.to_string() == candidate.0);
+        };
+        Ok(true)
+    }
+
+    /// 4. The issue exists, is open, says something, and its text may reach a prompt.
+    fn read_issue(&mut self) -> Result<TrustedText> {
+        let issue = self.forge.issue(self.issue_number)?;
+        forge::preflight4(&issue)?;
+        let comments = self.forge.comments(self.issue_number)?;
+        let authors = self.settings.config.forge_table().trusted_authors;
+        let text = forge::trusted(&issue, &comments, self.settings.trust, &authors, self.ask.env.is_ci())?;
+        for said in text.removed().iter().chain(text.left_out()) {
+            self.say(Kind::Preflight, format!("issue text: {said}"))?;
+        }
+        let before = self.lines.iter().rev().find_map(|l| l.fields.get("issue_hash")?.as_str());
+        if before.is_some_and(|hash| hash != issue.hash()) {
+            self.say(Kind::Preflight, "the issue's text has changed since the last start; the new text is in force")?;
+        }
+        self.issue = Some(issue);
+        Ok(text)
+    }
+
+    /// 5. The base, and the issue branch if there is one.
+    fn find_start(&mut self) -> Result<Start> {
+        let branch = self.repo.issue_branch(self.issue_number, &self.ask.remote, self.tree.path())?;
+        let ledger = match branch.tip() {
+            Some(tip) => self.ledger_at(tip)?,
+            None => None,
+        };
+        let ask = BaseAsk {
+            flag: self.ask.base.as_deref(),
+            ledger: ledger.as_ref().map(|l| l.base_name()),
+            config: self.settings.config.base.as_deref(),
+            remote: &self.ask.remote,
+        };
+        let base = self.repo.resolve_base(&ask)?;
+        for note in base.notes.clone() {
+            self.say(Kind::Preflight, note)?;
+        }
+        let name = issue_branch_name(self.issue_number);
+        let tip = match branch.tip() {
+            None => base.commit,
+            Some(tip) if ledger.is_some() => {
+                if branch.relation == Relation::Behind {
+                    self.say(Kind::Preflight, format!("{name}: the remote's newer commits are taken in"))?;
+                }
+                tip
+            }
+            // Made by an earlier start that got no further, or by nobody yet.
+            Some(tip) if tip == base.commit || self.repo.git2().graph_descendant_of(base.commit, tip)? => base.commit,
+            Some(_) => {
+                return Err(Bail::needs_user(format!(
+                    "The branch {name} has commits that the base {} does not have, and no ledger \
+                     .tdd/issue-{}.md: it is not from a run of veri. Rename or delete it, then run again.",
+                    base.name, self.issue_number
+                ))
+                .into());
+            }
+        };
+        Ok(Start { base, tip, ledger })
+    }
+
+    /// The ledger in a commit; a malformed one is plan-invalid.
+    pub(super) fn ledger_at(&self, commit: Oid) -> Result<Option<Ledger>> {
+        let repo = self.tree.git2();
+        let whole = repo.find_commit(commit)?.tree_id();
+        match tree::read_blob(repo, whole, self.ledger_path().as_bytes())? {
+            Some(bytes) => Ok(Some(self.parse_ledger(&bytes)?)),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn parse_ledger(&self, bytes: &[u8]) -> Result<Ledger> {
+        let ledger = Ledger::parse(bytes).map_err(|e| {
+            Bail::new(
+                Cause::PlanInvalid,
+                format!("The ledger {} cannot be read: {e}. It is never rewritten: mend it by hand, then run again.", self.ledger_path()),
+            )
+        })?;
+        if ledger.issue_number() != self.issue_number {
+            return Err(Bail::new(
+                Cause::PlanInvalid,
+                format!("The ledger {} is of issue {}.", self.ledger_path(), ledger.issue_number()),
+            )
+            .into());
+        }
+        Ok(ledger)
+    }
+
+    /// 6. The test command: flag or variable, the ledger's, the configuration's, or detected.
+    fn find_test_command(&mut self, start: &Start) -> Result<String> {
+        if let Some(command) = &self.ask.test_command {
+            return Ok(command.clone());
+        }
+        if let Some(ledger) = &start.ledger {
+            return Ok(ledger.tests().to_owned());
+        }
+        if let Some(command) = &self.settings.config.tests.command {
+            return Ok(command.clone());
+        }
+        let repo = self.tree.git2();
+        match suite::detect_in(repo, tree::of_commit(repo, start.tip)?)? {
+            Detection::One(found) => {
+                self.say(Kind::Preflight, format!("tests: `{}` ({})", found.command, found.why))?;
+                Ok(found.command)
+            }
+            other => Err(Bail::needs_user(format!(
+                "How the tests of this repository are run is not clear: {other}. Say it with --test-cmd '…', \
+                 VERI_TEST_CMD, or command under [tests] in .veri.toml."
+            ))
+            .into()),
+        }
+    }
+
+    /// 7. Every role's agent can be run.
+    fn find_agents(&mut self) -> Result<Agents> {
+        let repository = [self.repo.checkout().to_owned(), self.tree.path().to_owned()];
+        let path = self.ask.env.get("PATH").unwrap_or(OsStr::new("")).to_owned();
+        let aside = self.home.join("agents").join(format!("issue-{}", self.issue_number));
+        let mut said = Vec::new();
+        let mut find = |role: Role| -> Result<Agent> {
+            let origin = Origin { started_in: &self.ask.folder, repository: &repository, path: &path, aside: &aside };
+            let selected = Agent::select(&self.settings.agent(role), origin)?;
+            said.extend(selected.said);
+            Ok(selected.agent)
+        };
+        let agents = Agents {
+            planner: find(Role::Planner)?,
+            developer: find(Role::Developer)?,
+            verifier: find(Role::Verifier)?,
+        };
+        said.dedup();
+        for line in said {
+            self.say(Kind::Preflight, line)?;
+        }
+        Ok(agents)
+    }
+
+    /// 8. Commits are possible: identity, signing key, and a hook that accepts the subjects.
+    fn probe_commits(&mut self, start: &Start) -> Result<()> {
+        let mut subjects = vec![format!("plan: issue {} in 3 steps", self.issue_number)];
+        if let Some(ledger) = &start.ledger {
+            subjects.extend(ledger.steps().iter().map(|s| s.title.clone()));
+        }
+        let messages = subjects
+            .iter()
+            .map(|s| self.message(s, "green", Some(1)))
+            .collect::<Result<Vec<_>>>()?;
+        self.tree.commit_probe(&messages, self.settings.hook_deadline())
+    }
+
+    /// 9. The templates and configuration in force: stored ones on resume, else the newest.
+    fn take_snapshot(&mut self, base: &Base) -> Result<(Templates, Oid)> {
+        let repo = self.repo.git2();
+        let stored = if self.ask.new_templates { None } else { snapshot::load(repo, self.issue_number)? };
+        let templates = match stored {
+            Some(stored) => stored.templates,
+            None => Templates::bundled().overlay(snapshot::of_base(repo, base.commit)?).map_err(|e| {
+                Bail::needs_user(format!("A template of .veri/templates/ cannot be used: {e}."))
+            })?,
+        };
+        let id = snapshot::write(repo, &self.settings.config, &templates)?;
+        Ok((templates, id))
+    }
+
+    fn store_skill_commit(&self, skill: Oid) -> Result<()> {
+        let path = self.tree.tdd().join(format!("issue-{}-skill-commit", self.issue_number));
+        std::fs::write(&path, format!("{skill}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// 10. The ground, and the suite and the extra checks on the commit that the work goes on from.
+    fn baseline(&mut self, tip: Oid) -> Result<checks::Baseline> {
+        let tree = tree::of_commit(self.tree.git2(), tip)?;
+        let baseline = self.run_baseline(tree)?;
+        if let Some(ready) = &mut self.ready {
+            ready.suite_ms = baseline.suite_ms;
+            ready.isolation.clone_from(&baseline.isolation);
+        }
+        Ok(baseline)
+    }
+}
+
+/// A path for people: control characters and bytes that are not UTF-8 escaped.
+pub(super) fn shown(path: &OsStr) -> String {
+    path.to_string_lossy().chars().flat_map(char::escape_debug).collect()
+}

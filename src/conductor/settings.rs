@@ -1,0 +1,177 @@
+//! What is in force in a run: flags over variables over the stored or read configuration.
+
+use super::Ask;
+use crate::agent::Wanted;
+use crate::config::{AgentEntry, Config, ForgeConfig};
+use crate::forge::Trust;
+use crate::git::WorkTree;
+use crate::machine::{Limits, RefactorWhen};
+use crate::role::Role;
+use std::path::Path;
+use std::time::Duration;
+
+/// The configuration in force, and what the command line says once.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    /// The files' configuration with the flags of this start on top.
+    pub(super) config: Config,
+    /// Whose text reaches prompts.
+    pub(super) trust: Option<Trust>,
+}
+
+/// The shortest default timeout of a leaf.
+const LEAF_TIMEOUT: Duration = Duration::from_secs(900);
+
+/// A suite's timeout is never shorter than this: three times a very quick suite is no measure.
+const SUITE_TIMEOUT_FLOOR: Duration = Duration::from_secs(120);
+
+/// How long a suite may take at baseline.
+pub(super) const BASELINE_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
+
+impl Settings {
+    /// Puts the flags on top of a configuration. Paths become absolute, so that they mean the same when
+    /// the run is taken up from another folder.
+    pub(super) fn of(ask: &Ask, mut config: Config) -> Settings {
+        if let Some(forge) = &ask.forge {
+            let mut table = config.forge_table();
+            table.at = Some(absolute(forge, "dir:", &ask.folder));
+            config.forge = Some(ForgeConfig::Table(table));
+        }
+        let roles = [
+            (&mut config.agents.planner, &ask.planner),
+            (&mut config.agents.developer, &ask.developer),
+            (&mut config.agents.verifier, &ask.verifier),
+        ];
+        for (entry, flag) in roles {
+            if let Some(name) = flag.as_ref().or(ask.agent.as_ref()) {
+                *entry = Some(AgentEntry::Name(absolute_command(name, &ask.folder)));
+            }
+        }
+        if let Some(command) = &ask.test_command {
+            config.tests.command = Some(command.clone());
+        }
+        if !ask.checks.is_empty() {
+            config.checks.clone_from(&ask.checks);
+        }
+        if ask.timeout.is_some() {
+            config.limits.timeout = ask.timeout;
+        }
+        if ask.base.is_some() {
+            config.base.clone_from(&ask.base);
+        }
+        let trust = ask.trust.as_deref().or(config.forge_table().trust.as_deref()).and_then(Trust::parse);
+        Settings { config, trust }
+    }
+
+    /// The machine's budgets and choices.
+    pub(super) fn limits(&self, plan_only: bool) -> Limits {
+        let default = Limits::default();
+        let table = &self.config.limits;
+        Limits {
+            stuck_retries: table.stuck_retries.unwrap_or(default.stuck_retries),
+            revisions: table.revisions.unwrap_or(default.revisions),
+            malformed: table.malformed.unwrap_or(default.malformed),
+            reopens: default.reopens,
+            refactor: match self.config.cycle.refactor.as_deref() {
+                Some("end") => RefactorWhen::End,
+                Some("off") => RefactorWhen::Off,
+                _ => RefactorWhen::Step,
+            },
+            plan_only,
+        }
+    }
+
+    /// How long a leaf may take.
+    pub(super) fn leaf_timeout(&self, tree: &WorkTree, issue: u64, suite_ms: u64) -> Duration {
+        let stored = || {
+            let file = tree.tdd().join(format!("issue-{issue}-timeout"));
+            std::fs::read_to_string(file).ok()?.trim().parse().ok()
+        };
+        match self.config.limits.timeout.or_else(stored) {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => LEAF_TIMEOUT.max(Duration::from_millis(4 * suite_ms)),
+        }
+    }
+
+    /// How long a suite may take, once it is known what it takes.
+    pub(super) fn suite_timeout(&self, suite_ms: Option<u64>) -> Duration {
+        match (self.config.tests.timeout, suite_ms) {
+            (Some(seconds), _) => Duration::from_secs(seconds),
+            (None, None) => BASELINE_TIMEOUT,
+            (None, Some(ms)) => SUITE_TIMEOUT_FLOOR.max(Duration::from_millis(3 * ms)),
+        }
+    }
+
+    /// How long a commit hook may take.
+    pub(super) fn hook_deadline(&self) -> Duration {
+        Duration::from_secs(self.config.limits.hook_timeout.unwrap_or(300))
+    }
+
+    /// How many bytes of output prompts and comments quote.
+    pub(super) fn tail_bytes(&self) -> usize {
+        self.config.limits.tail_kib.unwrap_or(16) * 1024
+    }
+
+    /// How many bytes of a leaf's output are kept.
+    pub(super) fn output_cap(&self) -> u64 {
+        self.config.limits.output_mib.unwrap_or(256) * 1024 * 1024
+    }
+
+    /// How many bytes a file of a candidate may have.
+    pub(super) fn max_file_bytes(&self) -> u64 {
+        self.config.limits.max_file_mib.unwrap_or(5) * 1024 * 1024
+    }
+
+    /// How many steps a plan may have.
+    pub(super) fn max_steps(&self) -> usize {
+        self.config.limits.max_steps.unwrap_or(12)
+    }
+
+    /// Whether steps without a test are refused.
+    pub(super) fn no_test_forbidden(&self) -> bool {
+        self.config.plan.no_test.as_deref() == Some("forbid")
+    }
+
+    /// The agent that a role wants.
+    pub(super) fn agent(&self, role: Role) -> Wanted {
+        let agents = &self.config.agents;
+        let entry = match role {
+            Role::Planner => &agents.planner,
+            Role::Developer => &agents.developer,
+            Role::Verifier => &agents.verifier,
+        };
+        let mut wanted = match entry {
+            // Without a word about it, an agent named `command` in the file serves every role.
+            None if agents.command.is_some() => Wanted { name: "command".into(), ..Wanted::default() },
+            None => Wanted { name: "claude".into(), ..Wanted::default() },
+            Some(AgentEntry::Name(name)) => Wanted { name: name.clone(), ..Wanted::default() },
+            Some(AgentEntry::Table { r#use, model, args }) => Wanted {
+                name: r#use.clone(),
+                model: model.clone(),
+                args: args.clone(),
+                ..Wanted::default()
+            },
+        };
+        if let Some(command) = &agents.command {
+            wanted.command_argv.clone_from(&command.argv);
+        }
+        wanted
+    }
+}
+
+fn absolute(word: &str, prefix: &str, folder: &Path) -> String {
+    match word.strip_prefix(prefix) {
+        Some(path) if !path.is_empty() && !path.starts_with('~') => {
+            format!("{prefix}{}", folder.join(path).display())
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// A program that is named by a path means the one that is there now; a bare name is looked up on PATH.
+fn absolute_command(word: &str, folder: &Path) -> String {
+    match word.strip_prefix("command:") {
+        Some(path) if path.contains('/') => absolute(word, "command:", folder),
+        _ => word.to_owned(),
+    }
+}

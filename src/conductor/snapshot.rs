@@ -1,0 +1,78 @@
+//! The snapshot: the templates and the configuration that a run was started with, as a git tree.
+
+use crate::config::Config;
+use crate::prompt::Templates;
+use anyhow::{Context, Result};
+use git2::{FileMode, ObjectType, Oid, Repository};
+
+const CONFIG: &str = "config.json";
+const TEMPLATES: &str = "templates";
+
+fn refname(issue: u64) -> String {
+    format!("refs/veri/issue-{issue}/snapshot")
+}
+
+/// A stored snapshot.
+pub(super) struct Snapshot {
+    pub(super) id: Oid,
+    pub(super) config: Config,
+    pub(super) templates: Templates,
+}
+
+/// The snapshot of an issue's run, if one was taken here.
+pub(super) fn load(repo: &Repository, issue: u64) -> Result<Option<Snapshot>> {
+    let Ok(reference) = repo.find_reference(&refname(issue)) else { return Ok(None) };
+    let what = || format!("cannot read the snapshot {}", refname(issue));
+    let tree = reference.peel_to_tree().with_context(what)?;
+    let blob = |name: &str| -> Result<Vec<u8>> {
+        let entry = tree.get_path(std::path::Path::new(name)).with_context(what)?;
+        Ok(repo.find_blob(entry.id()).with_context(what)?.content().to_vec())
+    };
+    let config = serde_json::from_slice(&blob(CONFIG)?).with_context(what)?;
+    let folder = tree.get_name(TEMPLATES).map(|e| e.id());
+    let mut files = Vec::new();
+    if let Some(folder) = folder {
+        for entry in repo.find_tree(folder).with_context(what)?.iter() {
+            let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+            files.push((name, repo.find_blob(entry.id()).with_context(what)?.content().to_vec()));
+        }
+    }
+    let templates = Templates::from_files(files).with_context(what)?;
+    Ok(Some(Snapshot { id: tree.id(), config, templates }))
+}
+
+/// Writes a snapshot's tree, without putting it in force.
+pub(super) fn write(repo: &Repository, config: &Config, templates: &Templates) -> Result<Oid> {
+    let mut folder = repo.treebuilder(None)?;
+    for (name, text) in templates.files() {
+        let blob = repo.blob(text.as_bytes())?;
+        folder.insert(name, blob, FileMode::Blob.into())?;
+    }
+    let mut top = repo.treebuilder(None)?;
+    top.insert(TEMPLATES, folder.write()?, FileMode::Tree.into())?;
+    let config = repo.blob(&serde_json::to_vec_pretty(config)?)?;
+    top.insert(CONFIG, config, FileMode::Blob.into())?;
+    Ok(top.write()?)
+}
+
+/// Puts a snapshot in force.
+pub(super) fn keep(repo: &Repository, issue: u64, id: Oid) -> Result<()> {
+    repo.reference(&refname(issue), id, true, "veri: snapshot")
+        .with_context(|| format!("cannot store the snapshot {}", refname(issue)))?;
+    Ok(())
+}
+
+/// The repository's own templates: the files of `.veri/templates/` in the base, name and bytes.
+pub(super) fn of_base(repo: &Repository, commit: Oid) -> Result<Vec<(String, Vec<u8>)>> {
+    let tree = repo.find_commit(commit)?.tree()?;
+    let Ok(entry) = tree.get_path(std::path::Path::new(".veri/templates")) else {
+        return Ok(Vec::new());
+    };
+    let Ok(folder) = repo.find_tree(entry.id()) else { return Ok(Vec::new()) };
+    let mut files = Vec::new();
+    for entry in folder.iter().filter(|e| e.kind() == Some(ObjectType::Blob)) {
+        let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+        files.push((name, repo.find_blob(entry.id())?.content().to_vec()));
+    }
+    Ok(files)
+}

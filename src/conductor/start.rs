@@ -1,0 +1,244 @@
+//! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
+
+use super::run::{Run, known_cause};
+use super::settings::Settings;
+use super::signals::Asked;
+use super::{Ask, Ended, IssueArg, snapshot};
+use crate::cause::Bail;
+use crate::config::{self, Config};
+use crate::event::{Kind, Line};
+use crate::exit;
+use crate::forge::{self, Forge, ForgeSpec};
+use crate::git::{Repo, WorkTree};
+use crate::journal::{Journal, Source};
+use crate::leaf::LaunchId;
+use crate::lock::{Lock, LockInfo};
+use crate::machine::{At, Effect, Event, Renew, State, next};
+use crate::plan::{self, Plan};
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Instant;
+
+/// Opens a run, or says why there is none.
+pub(super) fn open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Run<'a>, Ended> {
+    match try_open(ask, watch) {
+        Ok(Ok(run)) => Ok(run),
+        Ok(Err(ended)) => Err(ended),
+        Err(error) => Err(refused(&error)),
+    }
+}
+
+/// The end of a start that found no run to open.
+fn refused(error: &anyhow::Error) -> Ended {
+    match known_cause(error) {
+        Some(Bail { cause, detail }) => Ended {
+            exit: cause.class().exit_code(),
+            last_words: vec![detail, format!("bail: {cause} ({})", cause.class().as_str())],
+        },
+        None => Ended {
+            exit: exit::INTERNAL,
+            last_words: vec![format!("internal error: {error:#}"), "this is a bug in veri: please report it".into()],
+        },
+    }
+}
+
+fn try_open<'a>(
+    ask: &'a Ask,
+    watch: &'a mut dyn FnMut(&Line),
+) -> Result<Result<Run<'a>, Ended>> {
+    let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
+    let env: Vec<_> = ask.env.all().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let repo = Repo::discover_with(&ask.folder, &env)?;
+    if ask.here
+        && let Some(what) = repo.in_progress()
+    {
+        return Err(Bail::needs_user(format!(
+            "--here works in the checkout {}, where a {what} is under way. Finish or abort it, then run again.",
+            repo.checkout().display()
+        ))
+        .into());
+    }
+    let home = ask.env.veri_home().ok_or_else(|| {
+        anyhow!(Bail::needs_user(
+            "veri has no folder to work in: set VERI_HOME, XDG_STATE_HOME or HOME."
+        ))
+    })?;
+    let home = home.join(repo.id());
+
+    // The issue's number may come from the forge, and the stored configuration needs the number.
+    let files = || -> Result<Config> {
+        config::load(Some(&repo.checkout().join(".veri.toml")), ask.env.user_config().as_deref())
+            .map_err(|e| anyhow!(Bail::needs_user(format!("The configuration cannot be used: {e:#}."))))
+    };
+    let (issue_number, stored) = match &ask.issue {
+        IssueArg::Number(number) => {
+            let stored = if ask.new_templates { None } else { snapshot::load(repo.git2(), *number)? };
+            (*number, stored)
+        }
+        IssueArg::File(path) => {
+            let settings = Settings::of(ask, files()?);
+            let forge = open_forge(&settings, &repo, &ask.remote)?;
+            let markdown = std::fs::read(path).map_err(|e| {
+                Bail::needs_user(format!("The issue file {} cannot be read: {e}.", path.display()))
+            })?;
+            let number = forge.file_issue(path, &markdown)?;
+            let stored = if ask.new_templates { None } else { snapshot::load(repo.git2(), number)? };
+            (number, stored)
+        }
+    };
+    let settings = match &stored {
+        Some(stored) => Settings::of(ask, stored.config.clone()),
+        None => Settings::of(ask, files()?),
+    };
+    let forge = open_forge(&settings, &repo, &ask.remote)?;
+
+    let (lock_path, tree_path) = if ask.here {
+        (repo.checkout().join(".tdd/lock"), repo.checkout().to_owned())
+    } else {
+        let work = home.join("work");
+        (work.join(format!("issue-{issue_number}.lock")), work.join(format!("issue-{issue_number}")))
+    };
+    if let Some(folder) = lock_path.parent() {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let lock = match Lock::try_acquire(&lock_path, &LockInfo::new(&format!("veri tdd {issue_number}")))? {
+        Ok(lock) => lock,
+        Err(holder) => {
+            return Ok(Err(Ended {
+                exit: exit::ALREADY_RUNNING,
+                last_words: vec![format!(
+                    "already running: {} (`veri status {issue_number}`, `veri stop {issue_number}`)",
+                    holder.describe()
+                )],
+            }));
+        }
+    };
+    let head = repo.git2().head()?.peel_to_commit()?.id();
+    let tree = if ask.here { WorkTree::here(&repo)? } else { WorkTree::linked(&repo, &tree_path, head)? };
+    let tree = tree.with_own_files(own_files(&repo, &settings, ask));
+    std::fs::create_dir_all(tree.tdd())
+        .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
+    tree.exclude_runtime_files()?;
+
+    let (journal, all) = Journal::open(&tree.tdd().join("events.jsonl"))?;
+    let torn = journal.torn().map(Path::to_owned);
+    let lines: Vec<Line> = all.into_iter().filter(|l| l.issue == issue_number).collect();
+    let state = replay(&lines)?;
+    let source = Source {
+        run: LaunchId::random()?.as_str().get(..12).unwrap_or_default().to_owned(),
+        issue: issue_number,
+        skill_commit: stored.map(|s| s.id.to_string()),
+    };
+    let mut run = Run {
+        ask,
+        issue_number,
+        repo,
+        tree,
+        home,
+        settings,
+        forge,
+        journal,
+        source,
+        lines,
+        state,
+        watch,
+        signals: Asked::listen(),
+        started: Instant::now(),
+        last_words: Vec::new(),
+        ready: None,
+        issue: None,
+        effects: 0,
+        _lock: lock,
+    };
+    run.begin(torn.as_deref(), given_plan)?;
+    Ok(Ok(run))
+}
+
+/// Folds the journal's inputs into the state that they led to.
+fn replay(lines: &[Line]) -> Result<State> {
+    let mut state = State::new();
+    for line in lines {
+        let Some(input) = line.fields.get("input") else { continue };
+        let event: Event = serde_json::from_value(input.clone()).with_context(|| {
+            format!("line {} of the journal holds an input that this program does not know", line.seq)
+        })?;
+        state = next(state, event)
+            .with_context(|| format!("line {} of the journal does not follow from those before it", line.seq))?
+            .0;
+    }
+    Ok(state)
+}
+
+fn read_plan(path: &Path) -> Result<Plan> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Bail::needs_user(format!("The plan {} cannot be read: {e}.", path.display())))?;
+    plan::from_person(&text).map_err(|e| {
+        anyhow!(Bail::new(
+            crate::cause::Cause::PlanInvalid,
+            format!("The plan {} cannot be used: {e} (`veri prompt schema plan` shows the form).", path.display())
+        ))
+    })
+}
+
+fn open_forge(settings: &Settings, repo: &Repo, remote: &str) -> Result<Box<dyn Forge>> {
+    let spec = match settings.config.forge_address() {
+        Some(address) => ForgeSpec::parse(address)
+            .map_err(|e| Bail::needs_user(format!("The forge cannot be used: {e}.")))?
+            .under(repo.checkout()),
+        None => {
+            let origin = repo.git2().find_remote(remote).ok();
+            let url = origin.as_ref().and_then(|r| r.url().ok()).map(str::to_owned);
+            forge::default_for(url.as_deref())?
+        }
+    };
+    forge::open(&spec)
+}
+
+/// veri's own files in the checkout: never dirt, never part of a candidate.
+fn own_files(repo: &Repo, settings: &Settings, ask: &Ask) -> Vec<Vec<u8>> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut paths = Vec::new();
+    if let Some(Ok(ForgeSpec::Directory(path))) = settings.config.forge_address().map(ForgeSpec::parse) {
+        paths.push(repo.checkout().join(path));
+    }
+    if let IssueArg::File(path) = &ask.issue {
+        paths.push(path.clone());
+    }
+    let top = repo.checkout();
+    paths
+        .iter()
+        .filter_map(|p| p.canonicalize().ok())
+        .filter_map(|p| p.strip_prefix(top).ok().map(|p| p.as_os_str().as_bytes().to_vec()))
+        .filter(|p| !p.is_empty())
+        .collect()
+}
+
+impl Run<'_> {
+    /// Tells the machine that this start begins, after settling what an earlier one left open.
+    fn begin(&mut self, torn: Option<&Path>, plan: Option<Plan>) -> Result<()> {
+        let limits = self.settings.limits(self.ask.plan_only);
+        if matches!(self.state.at, At::New) {
+            return self.feed(Event::Begun { limits, plan }, None, Value::Null);
+        }
+        if let Some(torn) = torn {
+            let said = format!("a torn last line of the journal was set aside in {}", torn.display());
+            self.say(Kind::Resume, said)?;
+        }
+        if let Some(effect @ Effect::Launch(_)) = self.state.pending() {
+            self.settle_open_launch(&effect)?;
+        }
+        let renew = if self.ask.reset_budgets { Renew::All } else { Renew::Spent };
+        self.feed(Event::Resumed { limits, renew, plan }, None, json!({}))
+    }
+
+    /// A launch whose outcome no conductor has recorded: taken up again, read, or found to be lost.
+    fn settle_open_launch(&mut self, effect: &Effect) -> Result<()> {
+        let Effect::Launch(leaf) = effect else { return Ok(()) };
+        let open = self.lines.iter().rev().find(|l| l.event == Kind::Launch || l.fields.contains_key("input"));
+        let Some(line) = open.filter(|l| l.event == Kind::Launch).cloned() else { return Ok(()) };
+        let (event, fields) = self.take_up(leaf, &line)?;
+        self.feed(event, Some(effect), fields)
+    }
+}
