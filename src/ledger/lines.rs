@@ -401,7 +401,7 @@ mod tests {
         check("- \n  a\n- b", "idi");
         check("-\ta\n\tb\n    - c", "icd");
         check("- a\n> quote\n  - b", "iti");
-        check("1. a\n  - b\n   - c\n    - d", "iiid");
+        check("1. a\n  - b\n   - c\n    - d", "iiic");
         check("- ```\n- a", "ii");
     }
 

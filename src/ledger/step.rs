@@ -114,64 +114,61 @@ struct Tail<'a> {
 
 /// Reads `title (AC1, AC2) [no test: reason]` from the byte on.
 fn tail<'a>(line: &Line<'a>, from: usize) -> Result<Tail<'a>, Error> {
-    let text: &'a str = line.text.trim_end();
-    let mut end = text.len();
-    let mut no_test = None;
-    if text.ends_with(']')
-        && let Some(mark) = text[from..].rfind(NO_TEST_MARK).map(|at| from + at)
-    {
-        let reason = text[mark + NO_TEST_MARK.len()..text.len() - 1].trim();
-        if reason.is_empty() {
-            return Err(line.error(mark, "`[no test: …]` needs its reason"));
-        }
-        no_test = Some(reason);
-        end = text[..mark].trim_end().len();
+    let error = |at: usize, message: String| line.error(from + at, message);
+    let (body, no_test) = split_no_test(line.text[from..].trim_end());
+    if no_test == Some("") {
+        return Err(error(
+            body.len(),
+            "`[no test: …]` needs its reason".to_owned(),
+        ));
     }
-    let body = &text[..end.max(from)];
-    let missing = || {
+    let Some((before, inside)) = body.strip_suffix(')').and_then(|b| b.rsplit_once('(')) else {
         let message = format!("this step names no criterion at its end: {SHAPE}");
-        line.error(body.len(), message)
+        return Err(error(body.len(), message));
     };
-    let inside_end = body.len() - usize::from(body.ends_with(')'));
-    let open = body[from..].rfind('(').map(|at| from + at);
-    let (true, Some(open)) = (inside_end < body.len(), open) else {
-        return Err(missing());
-    };
+    let title = before.trim_end();
+    if title.is_empty() {
+        return Err(error(0, format!("this step has no title: {SHAPE}")));
+    }
+    if title == before {
+        let message = "a blank is missing in front of the criteria".to_owned();
+        return Err(error(before.len(), message));
+    }
+    if let Some((at, c)) = title.char_indices().find(|(_, c)| !is_title_char(*c)) {
+        let message = format!("the title has a control character (U+{:04X})", u32::from(c));
+        return Err(error(at, message));
+    }
     let mut criteria: Vec<(usize, &str)> = Vec::new();
-    let mut at = open + 1;
-    for part in body[at..inside_end].split(',') {
+    let mut at = before.len() + 1;
+    for part in inside.split(',') {
         let id = part.trim();
         let id_at = at + (part.len() - part.trim_start().len());
         if !is_criterion_id(id) {
-            return Err(line.error(
-                id_at,
-                format!("{id:?} is no criterion (AC and a number); {SHAPE}"),
-            ));
+            let message = format!("{id:?} is no criterion (AC and a number): {SHAPE}");
+            return Err(error(id_at, message));
         }
         if criteria.iter().any(|(_, other)| *other == id) {
-            return Err(line.error(id_at, format!("{id} is named twice")));
+            return Err(error(id_at, format!("{id} is named twice")));
         }
-        criteria.push((id_at, id));
+        criteria.push((from + id_at, id));
         at += part.len() + 1;
-    }
-    let title = body[from..open].trim_end();
-    if title.is_empty() {
-        return Err(line.error(from, format!("this step has no title: {SHAPE}")));
-    }
-    if title.len() == open - from {
-        return Err(line.error(open, "a blank is missing in front of the criteria"));
-    }
-    if let Some((at, c)) = title.char_indices().find(|(_, c)| !is_title_char(*c)) {
-        return Err(line.error(
-            from + at,
-            format!("the title has a control character (U+{:04X})", u32::from(c)),
-        ));
     }
     Ok(Tail {
         title,
         criteria,
         no_test,
     })
+}
+
+/// Takes a step's text apart: the reason of a step without a test stands behind the last mark.
+fn split_no_test(text: &str) -> (&str, Option<&str>) {
+    let reason = text
+        .strip_suffix(']')
+        .and_then(|t| t.rsplit_once(NO_TEST_MARK));
+    match reason {
+        Some((body, reason)) => (body.trim_end(), Some(reason.trim())),
+        None => (text, None),
+    }
 }
 
 /// Reads the start of a criterion, `AC1: text`: its id and the byte at which its text starts. None for a note.
