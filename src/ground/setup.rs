@@ -4,7 +4,7 @@ use super::command::{Ended, Launch, Launcher, shell};
 use super::entries::{Entries, base_name};
 use super::project::{NodeManager, Project};
 use super::record::SetupDone;
-use super::survey::survey;
+use super::survey::{Survey, survey};
 use super::{Ground, files, place};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -87,8 +87,10 @@ impl Ground {
             for path in before.made {
                 files::remove(&place(self.path(), &path))?;
             }
-            self.remove_dependencies()?;
         }
+        // Also what a setup that failed left half done.
+        self.remove_dependencies()?;
+        let before = self.look()?.builds;
         for (number, command) in ask.commands.iter().enumerate() {
             let log = self.log(&format!("setup-{number}"))?;
             self.settle_clock();
@@ -110,17 +112,11 @@ impl Ground {
                 });
             }
         }
-        let spared = self.made();
-        let found = survey(
-            self.path(),
-            &self.last()?.entries,
-            &self.record.files,
-            &spared,
-        )?;
-        self.record.setup = Some(SetupDone {
-            key,
-            made: found.foreign,
-        });
+        let found = self.look()?;
+        let builds = found.builds.into_iter();
+        let mut made = found.foreign;
+        made.extend(builds.filter(|path| !before.contains(path)));
+        self.record.setup = Some(SetupDone { key, made });
         self.record.write_state(&self.lock.records)?;
         self.bring_back()?;
         Ok(if ask.commands.is_empty() {
@@ -128,6 +124,11 @@ impl Ground {
         } else {
             Setup::Done
         })
+    }
+
+    fn look(&self) -> Result<Survey> {
+        let entries = &self.last()?.entries;
+        survey(self.path(), entries, &self.record.files, &self.made())
     }
 
     /// A place for a log, among the records.
@@ -139,10 +140,12 @@ impl Ground {
         Ok(log)
     }
 
-    /// Removes dependency folders that cleaning spares by their names.
+    /// Removes dependency folders that cleaning spares by their names; not ones that are part of the tree.
     fn remove_dependencies(&self) -> Result<()> {
         for name in [".venv", "node_modules"] {
-            files::remove(&self.path().join(name))?;
+            if !self.last()?.entries.folders.contains(name.as_bytes()) {
+                files::remove(&self.path().join(name))?;
+            }
         }
         Ok(())
     }

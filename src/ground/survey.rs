@@ -26,6 +26,8 @@ pub(super) struct Survey {
     pub(super) missing: Vec<TreePath>,
     /// Neither tracked nor spared: the topmost path of each.
     pub(super) foreign: Vec<TreePath>,
+    /// Untracked folders that are spared because they hold builds or dependencies: the topmost path of each.
+    pub(super) builds: Vec<TreePath>,
 }
 
 /// Surveys a ground. `spared` are paths that cleaning leaves alone beside build folders.
@@ -95,12 +97,25 @@ impl Walk<'_> {
             path.push(b'/');
             self.folder(path)
         } else {
-            let build = stat.is_dir() && folders::is_build_folder(name, &place(self.root, path));
-            if !build && !self.spared.contains(path.as_slice()) {
+            let build = stat.is_dir()
+                && folders::is_build_folder(name, &place(self.root, path))
+                && !self.held_files(path);
+            if build {
+                self.found.builds.push(path.clone());
+            } else if !self.spared.contains(path.as_slice()) {
                 self.found.foreign.push(path.clone());
             }
             Ok(())
         }
+    }
+
+    /// Whether tracked files were laid in a folder: sparing it would keep them in trees that do not have them.
+    fn held_files(&self, folder: &[u8]) -> bool {
+        let from = [folder, b"/"].concat();
+        self.laid
+            .range(from.clone()..)
+            .next()
+            .is_some_and(|(path, _)| path.starts_with(&from))
     }
 
     fn tracked(&mut self, path: &TreePath, entry: Entry, stat: &Metadata) -> Result<()> {
