@@ -1,5 +1,9 @@
 //! Running the test suite and reading what it says.
 
+pub mod detect;
+pub mod results;
+pub mod run;
+
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -9,7 +13,7 @@ use std::path::PathBuf;
 pub enum SuiteEnd {
     /// Exit code 0.
     Passed,
-    /// A code that means failed tests: not 0, 126, 127 or 128 and above.
+    /// A code that means failed tests: not 0, 126, 127 or 129 to 192.
     Failed {
         /// The exit code.
         code: i32,
@@ -19,7 +23,7 @@ pub enum SuiteEnd {
         /// The deadline, in seconds.
         seconds: u64,
     },
-    /// SEGV, ABRT, BUS, FPE or ILL, or a status of 128+n: a failed check, never red.
+    /// SEGV, ABRT, BUS, FPE, ILL and the like, or a status of 128+n (n up to 64): a failed check, never red.
     Crashed {
         /// The signal's number.
         signal: i32,

@@ -1,0 +1,248 @@
+//! Looking for what leads out of a ground: editable installs, linked folders, variables with a checkout's path.
+
+use crate::tool::Tool;
+use anyhow::Result;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How many entries of a folder are looked at: a bound, above any real `site-packages` or `node_modules`.
+const ENTRIES: usize = 50_000;
+/// Files of this size and above are not read (bytes).
+const FILE_LIMIT: u64 = 1024 * 1024;
+
+/// Variables that say where a process is or was started from, and lead nowhere by themselves.
+const HARMLESS: &[&str] = &["PWD", "OLDPWD", "INIT_CWD", "_", "HOME", "VERI_HOME"];
+
+/// Looks for the first thing that leads out of the ground; None when nothing was found.
+///
+/// `checkouts` are the person's own; `env` is the environment that the suite gets.
+///
+/// # Errors
+/// Never for what cannot be read: that leads nowhere.
+pub fn find(
+    ground: &Path,
+    checkouts: &[PathBuf],
+    env: &[(OsString, OsString)],
+) -> Result<Option<String>> {
+    let checkouts: Vec<PathBuf> = checkouts
+        .iter()
+        .map(|path| resolve(path))
+        .filter(|path| path != ground)
+        .collect();
+    let own = site_folders(ground)
+        .iter()
+        .find_map(|site| python_lead(site, ground, &|to| leaves(ground, to)));
+    let found = own
+        .or_else(|| node_lead(ground))
+        .or_else(|| active_python(ground, &checkouts, env))
+        .or_else(|| variable(ground, &checkouts, env));
+    Ok(found)
+}
+
+fn resolve(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether a path exists and lies outside the ground.
+fn leaves(ground: &Path, to: &Path) -> bool {
+    to.exists() && !resolve(to).starts_with(ground)
+}
+
+fn within(checkouts: &[PathBuf], ground: &Path, to: &Path) -> bool {
+    let to = resolve(to);
+    !to.starts_with(ground) && checkouts.iter().any(|checkout| to.starts_with(checkout))
+}
+
+/// The `site-packages` of virtual environments at a folder's root.
+fn site_folders(folder: &Path) -> Vec<PathBuf> {
+    list(folder)
+        .into_iter()
+        .filter(|venv| venv.join("pyvenv.cfg").is_file())
+        .flat_map(|venv| list(&venv.join("lib")))
+        .map(|python| python.join("site-packages"))
+        .filter(|site| site.is_dir())
+        .collect()
+}
+
+fn list(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(ENTRIES)
+        .map(|item| item.path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let stat = fs::metadata(path).ok()?;
+    (stat.is_file() && stat.len() < FILE_LIMIT).then(|| fs::read(path).ok())?
+}
+
+/// An editable install or path file in a `site-packages` whose target `leads`.
+fn python_lead(site: &Path, ground: &Path, leads: &dyn Fn(&Path) -> bool) -> Option<String> {
+    for path in list(site) {
+        let name = path.file_name()?.as_bytes().to_vec();
+        let targets = if name.ends_with(b".pth") || name.ends_with(b".egg-link") {
+            lines(&path, site)
+        } else if name.starts_with(b"__editable__") && name.ends_with(b".py") {
+            quoted_paths(&path)
+        } else if name.ends_with(b".dist-info") {
+            editable_url(&path.join("direct_url.json"))
+        } else {
+            continue;
+        };
+        if let Some(to) = targets.iter().find(|to| leads(to)) {
+            return Some(format!(
+                "an editable install ({}) leads to {}, outside the ground {}",
+                path.display(),
+                to.display(),
+                ground.display()
+            ));
+        }
+    }
+    None
+}
+
+/// The folders that a path file names; its `import` lines are not folders.
+fn lines(file: &Path, site: &Path) -> Vec<PathBuf> {
+    let content = read(file).unwrap_or_default();
+    content
+        .split(|byte| *byte == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .filter(|line| !line.is_empty() && !line.starts_with(b"import ") && line[0] != b'#')
+        .map(|line| site.join(OsString::from_vec(line.to_vec())))
+        .collect()
+}
+
+/// The absolute paths in quotes of an import hook that an editable install made.
+fn quoted_paths(file: &Path) -> Vec<PathBuf> {
+    let content = read(file).unwrap_or_default();
+    content
+        .split(|byte| matches!(byte, b'\'' | b'"'))
+        .filter(|part| part.starts_with(b"/"))
+        .map(|part| PathBuf::from(OsString::from_vec(part.to_vec())))
+        .collect()
+}
+
+fn editable_url(file: &Path) -> Vec<PathBuf> {
+    let target = || -> Option<PathBuf> {
+        let json: serde_json::Value = serde_json::from_slice(&read(file)?).ok()?;
+        let editable = json.get("dir_info")?.get("editable")?.as_bool()?;
+        let path = json.get("url")?.as_str()?.strip_prefix("file://")?;
+        editable.then(|| PathBuf::from(percent_decoded(path)))
+    };
+    target().into_iter().collect()
+}
+
+fn percent_decoded(text: &str) -> OsString {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = text.get(at + 1..at + 3);
+        let decoded = digits.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match decoded {
+            Some(byte) if bytes[at] == b'%' => {
+                out.push(byte);
+                at += 3;
+            }
+            _ => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    OsString::from_vec(out)
+}
+
+/// A linked folder in `node_modules`, or `node_modules` itself, that leaves the ground.
+fn node_lead(ground: &Path) -> Option<String> {
+    let modules = ground.join("node_modules");
+    let mut links = vec![modules.clone()];
+    for path in list(&modules) {
+        let scoped = path
+            .file_name()
+            .is_some_and(|name| name.as_bytes().starts_with(b"@"));
+        if scoped && !path.is_symlink() {
+            links.extend(list(&path));
+        } else {
+            links.push(path);
+        }
+    }
+    let link = links
+        .into_iter()
+        .find(|path| path.is_symlink() && leaves(ground, path))?;
+    Some(format!(
+        "the linked folder {} leads to {}, outside the ground",
+        link.display(),
+        resolve(&link).display()
+    ))
+}
+
+/// What the suite's `python3` finds in a checkout: its search path, and editable installs in any folder of it.
+fn active_python(
+    ground: &Path,
+    checkouts: &[PathBuf],
+    env: &[(OsString, OsString)],
+) -> Option<String> {
+    if checkouts.is_empty() {
+        return None;
+    }
+    let mut tool = Tool::new("python3")
+        .args(["-c", "import sys; sys.stdout.write('\\0'.join(sys.path))"])
+        .dir(ground)
+        .env_clear()
+        .deadline(Duration::from_secs(20));
+    for (name, value) in env {
+        tool = tool.env(name, value);
+    }
+    // Without Python nothing of it can lead anywhere.
+    let output = tool.run().ok().filter(|output| output.success())?;
+    let leads = |to: &Path| within(checkouts, ground, to);
+    for part in output.stdout.split(|byte| *byte == 0) {
+        let folder = PathBuf::from(OsString::from_vec(part.to_vec()));
+        if part.is_empty() || resolve(&folder).starts_with(ground) {
+            continue;
+        }
+        if let Some(lead) = python_lead(&folder, ground, &leads) {
+            return Some(lead);
+        }
+        if leads(&folder) {
+            return Some(format!(
+                "Python's search path has {}, which is in your checkout",
+                folder.display()
+            ));
+        }
+    }
+    None
+}
+
+/// A variable of the suite's environment that holds a path in a checkout.
+fn variable(ground: &Path, checkouts: &[PathBuf], env: &[(OsString, OsString)]) -> Option<String> {
+    for (name, value) in env {
+        if HARMLESS.iter().any(|known| name == *known) {
+            continue;
+        }
+        let part = value
+            .as_bytes()
+            .split(|byte| matches!(byte, b':' | b'=' | b' ' | b','))
+            .find(|part| {
+                let path = Path::new(std::ffi::OsStr::from_bytes(part));
+                path.is_absolute() && within(checkouts, ground, path)
+            });
+        if let Some(part) = part {
+            return Some(format!(
+                "the environment variable {} leads to {}",
+                name.to_string_lossy(),
+                String::from_utf8_lossy(part)
+            ));
+        }
+    }
+    None
+}

@@ -1,0 +1,187 @@
+//! The person's repository as the source of files: its objects, attributes and filters, never its hooks.
+
+use super::TreePath;
+use crate::cause::{Bail, Cause};
+use crate::tool::{Tool, ToolOutput};
+use anyhow::{Context, Result};
+use git2::{Oid, Repository};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A checkout may have to fetch large files (LFS, partial clones) first.
+const DEADLINE: Duration = Duration::from_secs(60 * 60);
+
+/// Variables that point git at another repository, index or work tree (`git rev-parse --local-env-vars`).
+pub(super) const LOCAL_VARIABLES: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Settings that make git lay exactly the tree, whatever the person configured for their own checkout.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.sparseCheckout=false",
+    "index.sparse=false",
+    "core.fileMode=true",
+    "core.symlinks=true",
+    "core.ignoreCase=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "pack.packSizeLimit=0",
+    "maintenance.auto=false",
+    "gc.auto=0",
+];
+
+/// A repository to lay trees from.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    git_dir: PathBuf,
+}
+
+impl Source {
+    /// The repository behind a checkout or linked worktree.
+    pub(super) fn of(repo: &Repository) -> Result<Source> {
+        let common = repo.commondir();
+        let git_dir = common
+            .canonicalize()
+            .with_context(|| format!("finding the repository {}", common.display()))?;
+        Ok(Source { git_dir })
+    }
+
+    /// Opens it again.
+    pub(super) fn open(&self) -> Result<Repository> {
+        Repository::open(&self.git_dir)
+            .with_context(|| format!("opening the repository {}", self.git_dir.display()))
+    }
+
+    /// Its object store.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.git_dir.join("objects")
+    }
+
+    /// Brings a private index to a tree, keeping the stat data of entries that stay.
+    pub(super) fn read_tree(&self, index: &Path, work: &Path, tree: Oid) -> Result<()> {
+        // We hold the ground's lock, so a lock of the index is left over from a process that was killed.
+        super::files::remove(&index.with_extension("lock"))?;
+        let tree = tree.to_string();
+        if index.exists() {
+            let merged = self
+                .git(index, work)
+                .args(["read-tree", "-m", &tree])
+                .run()
+                .context("starting git")?;
+            if merged.success() {
+                return Ok(());
+            }
+            super::files::remove(index)?;
+        }
+        let call = self.git(index, work).args(["read-tree", &tree]);
+        done(call, "reading the tree into the ground's index").map(drop)
+    }
+
+    /// Writes the given paths of a private index into an empty folder, filters applied.
+    pub(super) fn check_out(&self, index: &Path, into: &Path, paths: &[&TreePath]) -> Result<()> {
+        let mut list = Vec::new();
+        for path in paths {
+            list.extend_from_slice(path);
+            list.push(0);
+        }
+        // Without a .gitattributes in the folder git takes the one in the index: the tree's own.
+        let call = self
+            .git(index, into)
+            .args(["checkout-index", "--force", "-z", "--stdin"])
+            .stdin(list);
+        done(call, "checking files out into the ground").map(drop)
+    }
+
+    /// Renews the stat data of a private index, so that git in the ground sees its files as unchanged.
+    pub(super) fn refresh(&self, index: &Path, work: &Path) -> Result<()> {
+        // Ends with 1 when a file's filters do not round-trip: that is so in every clone of it.
+        self.git(index, work)
+            .args(["update-index", "-q", "--refresh"])
+            .run()
+            .context("starting git")
+            .map(drop)
+    }
+
+    /// Files that are in no index and that no ignore rule covers.
+    pub(super) fn untracked(&self, index: &Path, work: &Path) -> Result<Vec<TreePath>> {
+        let call = self
+            .git(index, work)
+            .args(["ls-files", "--others", "--exclude-standard", "-z"]);
+        let output = done(call, "listing what the suite left in the ground")?;
+        Ok(output
+            .stdout
+            .split(|byte| *byte == 0)
+            .filter(|path| !path.is_empty())
+            .map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec())
+            .collect())
+    }
+
+    /// Writes a pack of exactly the objects of these trees into a folder of packs.
+    pub(super) fn pack(&self, trees: &[Oid], packs: &Path) -> Result<()> {
+        let list: String = trees.iter().map(|tree| format!("{tree}\n")).collect();
+        let call = self
+            .git_command()
+            .env("GIT_DIR", &self.git_dir)
+            .args(["pack-objects", "-q", "--revs", "--window=0"])
+            .arg(packs.join("pack"))
+            .stdin(list);
+        done(call, "packing the objects of the tree").map(drop)
+    }
+
+    fn git(&self, index: &Path, work: &Path) -> Tool {
+        self.git_command()
+            .dir(work)
+            .env("GIT_DIR", &self.git_dir)
+            .env("GIT_INDEX_FILE", index)
+            .env("GIT_WORK_TREE", work)
+    }
+
+    fn git_command(&self) -> Tool {
+        let mut tool = Tool::new("git").deadline(DEADLINE);
+        for name in LOCAL_VARIABLES {
+            tool = tool.env_remove(name);
+        }
+        tool = tool
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("LC_ALL", "C");
+        for setting in SETTINGS {
+            tool = tool.args(["-c", setting]);
+        }
+        tool
+    }
+}
+
+/// Runs a git call that must succeed.
+fn done(call: Tool, what: &str) -> Result<ToolOutput> {
+    let output = call
+        .run()
+        .with_context(|| format!("{what}: git could not be started"))?;
+    if output.success() {
+        return Ok(output);
+    }
+    let why = output.stderr_text();
+    Err(Bail::new(
+        Cause::GitFailed,
+        format!("{what} failed ({:?}): {}", output.end, why.trim()),
+    )
+    .into())
+}
