@@ -1,8 +1,13 @@
 //! Running the test suite and reading what it says.
 
+<<<<<<< HEAD
 pub mod detect;
 pub mod results;
 pub mod run;
+=======
+pub mod paths;
+pub mod rust_items;
+>>>>>>> room-e
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
