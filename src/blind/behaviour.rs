@@ -1,6 +1,6 @@
 //! What the step's behaviour is, by the issue and the ledger.
 
-use crate::forge::TrustedText;
+use crate::forge::trust::TrustedText;
 use crate::ledger::Ledger;
 use crate::prompt::{IssueText, StepText};
 use anyhow::{Context, anyhow};
@@ -41,15 +41,7 @@ impl BehaviourSpec {
             .map(|criterion| (criterion.id.clone(), criterion.text.clone()))
             .collect();
         Ok(BehaviourSpec {
-            issue: IssueText {
-                title: issue.title().to_owned(),
-                body: issue.body().to_owned(),
-                comments: issue
-                    .comments()
-                    .iter()
-                    .map(|comment| (comment.author().to_owned(), comment.text().to_owned()))
-                    .collect(),
-            },
+            issue: issue_text(issue),
             step: StepText {
                 number: step.number,
                 title: step.title.clone(),
@@ -65,5 +57,18 @@ impl BehaviourSpec {
 
     pub(super) fn step_title(&self) -> &str {
         &self.step.title
+    }
+}
+
+/// The words of an issue for a prompt: what its forge gave and its rule of trust let through.
+pub fn issue_text(issue: &TrustedText) -> IssueText {
+    let comments = issue.comments().iter().map(|comment| {
+        let author = comment.author().unwrap_or("somebody whose account is gone");
+        (author.to_owned(), comment.text().to_owned())
+    });
+    IssueText {
+        title: issue.title().to_owned(),
+        body: issue.body().to_owned(),
+        comments: comments.collect(),
     }
 }

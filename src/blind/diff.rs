@@ -1,6 +1,6 @@
 //! What differs between two trees, as a verifier is shown it: paths, and the lines that were added.
 
-use crate::prompt::one_line;
+use crate::prompt::escaped_line;
 use anyhow::Context;
 use git2::{Delta, DiffOptions, Oid, Patch, Repository};
 use std::fmt::Write as _;
@@ -99,7 +99,7 @@ pub(super) fn write_block(shown: &[Shown], label: &dyn Fn(usize) -> &'static str
     let mut block = String::new();
     let mut left = BLOCK_BYTES;
     for (index, file) in shown.iter().enumerate() {
-        let path = one_line(&String::from_utf8_lossy(&file.touched.path));
+        let path = escaped_line(&String::from_utf8_lossy(&file.touched.path));
         let fate = match file.touched.fate {
             Fate::Added => "new",
             Fate::Changed => "changed",
@@ -133,5 +133,5 @@ fn source_line(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(content);
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let line = line.strip_suffix('\r').unwrap_or(line);
-    line.split('\t').map(one_line).collect::<Vec<_>>().join("\t")
+    line.split('\t').map(escaped_line).collect::<Vec<_>>().join("\t")
 }

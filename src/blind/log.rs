@@ -1,6 +1,6 @@
 //! What the suite said on exactly this tree: from the record of the conductor's own run.
 
-use crate::prompt::{one_line, plain_text};
+use crate::prompt::{escaped_line, plain_text};
 use crate::suite::{SuiteEnd, SuiteRun};
 use crate::tail::tail;
 use anyhow::ensure;
@@ -48,7 +48,7 @@ impl SuiteLog {
             SuiteEnd::KilledExternal { signal } => format!("killed from outside with signal {signal}"),
             SuiteEnd::Stopped => "stopped".to_owned(),
         };
-        let command = one_line(&self.command);
+        let command = escaped_line(&self.command);
         let seconds = self.wall_ms as f64 / 1000.0;
         let head = format!("command: {command}\nresult: {end}, after {seconds:.1} s\n");
         match &self.text {

@@ -20,7 +20,7 @@ mod hidden;
 mod log;
 mod verifier;
 
-pub use behaviour::BehaviourSpec;
+pub use behaviour::{BehaviourSpec, issue_text};
 pub use change::{Claim, Listed, TestChange};
 pub use diff::{Fate, Touched};
 pub use hidden::Hidden;

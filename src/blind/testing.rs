@@ -1,7 +1,8 @@
 //! A repository in a temporary folder and everything that a verifier's prompt is made of, for tests.
 
 use super::*;
-use crate::forge::TrustedText;
+use crate::forge::trust::{self, Trust};
+use crate::forge::{DirectoryForge, Forge};
 use crate::prompt::{Nonce, Templates};
 use crate::role;
 use crate::suite::{SuiteEnd, SuiteRun};
@@ -108,7 +109,15 @@ impl Scene {
 
     pub(crate) fn behaviour(&self, step: u32) -> anyhow::Result<BehaviourSpec> {
         let ledger = self.repo.git.blob(LEDGER.as_bytes()).unwrap();
-        let issue = TrustedText::for_tests("Reject transfers", &self.issue_body, &[("ann", "Please.")]);
+        let issue = self.repo.dir.path().join("forge/issues/42");
+        std::fs::create_dir_all(issue.join("comments"))?;
+        let text = format!("---\ntitle: Reject transfers\n---\n\n{}\n", self.issue_body);
+        std::fs::write(issue.join("issue.md"), text)?;
+        let comment = "---\nauthor: ann\nauthor_association: owner\n---\n\nPlease.\n";
+        std::fs::write(issue.join("comments/1.md"), comment)?;
+        let forge = DirectoryForge::new(self.repo.dir.path().join("forge"));
+        let (issue, comments) = (forge.issue(42)?, forge.comments(42)?);
+        let issue = trust::trusted(&issue, &comments, Some(Trust::Run), &[], false)?;
         BehaviourSpec::of(&issue, &self.repo.git, ledger, step)
     }
 

@@ -72,7 +72,7 @@ fn tag_of(digest: &[u8]) -> String {
 }
 
 /// A title, name or path on one line: control characters and those that reorder or hide text are written as escapes.
-pub fn one_line(text: &str) -> String {
+pub fn escaped_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_invisible(c) {
@@ -158,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn one_line_keeps_quotes_and_emoji_and_shows_what_hides() {
-        assert_eq!(one_line("say \"hi\" $(x) `y` 🦀"), "say \"hi\" $(x) `y` 🦀");
-        assert_eq!(one_line("a\nb\u{202e}c\0"), "a\\nb\\u{202e}c\\u{0}");
+    fn escaped_line_keeps_quotes_and_emoji_and_shows_what_hides() {
+        assert_eq!(escaped_line("say \"hi\" $(x) `y` 🦀"), "say \"hi\" $(x) `y` 🦀");
+        assert_eq!(escaped_line("a\nb\u{202e}c\0"), "a\\nb\\u{202e}c\\u{0}");
     }
 
     #[test]

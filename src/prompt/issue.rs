@@ -1,6 +1,6 @@
 //! The issue and a step as they stand in a prompt.
 
-use super::fence::one_line;
+use super::fence::escaped_line;
 use std::fmt::Write as _;
 
 /// The trusted text of an issue, as planner and developer get it.
@@ -17,9 +17,9 @@ pub struct IssueText {
 impl IssueText {
     /// The text for a data block.
     pub fn to_block(&self) -> String {
-        let mut block = format!("title: {}\n\n{}", one_line(&self.title), self.body);
+        let mut block = format!("title: {}\n\n{}", escaped_line(&self.title), self.body);
         for (author, text) in &self.comments {
-            let _ = write!(block, "\n\ncomment by {}:\n\n{text}", one_line(author));
+            let _ = write!(block, "\n\ncomment by {}:\n\n{text}", escaped_line(author));
         }
         block
     }
@@ -41,12 +41,12 @@ pub struct StepText {
 impl StepText {
     /// The text for a data block.
     pub fn to_block(&self) -> String {
-        let mut block = format!("step {}: {}\ncriteria:\n", self.number, one_line(&self.title));
+        let mut block = format!("step {}: {}\ncriteria:\n", self.number, escaped_line(&self.title));
         for (id, text) in &self.criteria {
-            let _ = writeln!(block, "- {}: {}", one_line(id), one_line(text));
+            let _ = writeln!(block, "- {}: {}", escaped_line(id), escaped_line(text));
         }
         if let Some(why) = &self.no_test {
-            let _ = writeln!(block, "no test, because: {}", one_line(why));
+            let _ = writeln!(block, "no test, because: {}", escaped_line(why));
         }
         block
     }

@@ -11,9 +11,9 @@ mod planner;
 mod templates;
 
 pub use developer::{
-    DeveloperInputs, DeveloperPrompt, Kept, Rationale, RejectReason, Reopened, Setback, Start, Task,
+    DeveloperInputs, DeveloperPrompt, Kept, Rationale, RejectReason, Setback, Start, Task,
 };
-pub use fence::{Blocks, Fenced, one_line, plain_text};
+pub use fence::{Blocks, Fenced, escaped_line, plain_text};
 pub use issue::{IssueText, StepText};
 pub use nonce::Nonce;
 pub use planner::{PlannerInputs, PlannerPrompt};

@@ -148,7 +148,7 @@ fn broken(name: &str, why: String) -> TemplateError {
 fn read(name: &str, bytes: &[u8]) -> Result<(&'static Known, String), TemplateError> {
     let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
         let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
-        return Err(TemplateError::Unknown { name: super::one_line(name), known: names.join(", ") });
+        return Err(TemplateError::Unknown { name: super::escaped_line(name), known: names.join(", ") });
     };
     let fail = |why: String| broken(name, why);
     if bytes.len() > TEMPLATE_BYTES {

@@ -7,7 +7,8 @@ pub use rationale::Rationale;
 pub use setback::{Kept, RejectReason, Setback, Start};
 
 use super::templates::{TemplateError, Templates};
-use super::{Blocks, IssueText, StepText, one_line};
+use super::{Blocks, IssueText, StepText, escaped_line};
+use crate::answer::Reopen;
 use crate::role::Phase;
 use minijinja::Value;
 use std::fmt::Write as _;
@@ -45,15 +46,6 @@ impl Task {
     }
 }
 
-/// An old test that rightly breaks with a step, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reopened {
-    /// The test's name.
-    pub test: String,
-    /// Why it rightly breaks.
-    pub why: String,
-}
-
 /// What a developer's prompt is made of.
 #[derive(Debug)]
 pub struct DeveloperInputs<'a> {
@@ -72,7 +64,7 @@ pub struct DeveloperInputs<'a> {
     /// `VERI_ATTEMPT`: 1 + revisions.
     pub attempt: u32,
     /// Tests that a green leaf had reopened; told in red alone.
-    pub reopened: &'a [Reopened],
+    pub reopened: &'a [Reopen],
     /// Why the work is to be done again; None at the first launch.
     pub setback: Option<&'a Setback>,
     /// What the working tree holds now; told with a setback.
@@ -181,9 +173,9 @@ impl DeveloperPrompt {
     }
 }
 
-fn reopened_block(tests: &[Reopened]) -> String {
+fn reopened_block(tests: &[Reopen]) -> String {
     tests.iter().fold(String::new(), |mut block, reopened| {
-        let _ = writeln!(block, "- {}: {}", one_line(&reopened.test), one_line(&reopened.why));
+        let _ = writeln!(block, "- {}: {}", escaped_line(&reopened.test), escaped_line(&reopened.why));
         block
     })
 }

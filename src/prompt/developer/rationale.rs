@@ -1,7 +1,6 @@
 //! A developer's words: the one kind of text that must never reach a verifier.
 
-use super::Reopened;
-use crate::answer::{self, DeveloperAsk};
+use crate::answer::{self, DeveloperAsk, Reopen};
 use std::fmt;
 
 /// What a developer leaf wrote on its standard output.
@@ -31,13 +30,10 @@ impl Rationale {
     }
 
     /// The old tests that rightly break, if that is what the developer answered; else none.
-    pub fn reopen_red(&self) -> Vec<Reopened> {
+    pub fn reopen_red(&self) -> &[Reopen] {
         match &self.ask {
-            Some(DeveloperAsk::ReopenRed(tests)) => tests
-                .iter()
-                .map(|reopen| Reopened { test: reopen.test.clone(), why: reopen.why.clone() })
-                .collect(),
-            _ => Vec::new(),
+            Some(DeveloperAsk::ReopenRed(tests)) => tests,
+            _ => &[],
         }
     }
 
@@ -66,12 +62,12 @@ mod tests {
     #[test]
     fn two_questions_can_be_asked() {
         let plain = Rationale::from_output(b"done\xff".to_vec());
-        assert_eq!((plain.needs_user(), plain.reopen_red()), (None, vec![]));
+        assert_eq!((plain.needs_user(), plain.reopen_red()), (None, &[][..]));
         let asks = Rationale::from_output(b"Hm.\n{\"needs_user\":\"Euro or cent?\"}\n".to_vec());
         assert_eq!(asks.needs_user(), Some("Euro or cent?"));
         let reopens =
             Rationale::from_output(br#"x {"reopen_red":[{"test":"t::old","why":"limit is 5"}]}"#.to_vec());
-        let old = Reopened { test: "t::old".into(), why: "limit is 5".into() };
-        assert_eq!(reopens.reopen_red(), vec![old]);
+        let old = Reopen { test: "t::old".into(), why: "limit is 5".into() };
+        assert_eq!(reopens.reopen_red(), [old]);
     }
 }

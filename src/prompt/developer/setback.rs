@@ -85,7 +85,7 @@ impl Start {
 
 impl Kept {
     pub(super) fn sentence(&self) -> String {
-        let name = super::one_line(&self.reference);
+        let name = super::escaped_line(&self.reference);
         format!("What it had done is kept in `{name}`: `git diff HEAD {name}` shows it, take over what is good.")
     }
 }

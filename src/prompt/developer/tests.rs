@@ -12,7 +12,7 @@ fn step() -> StepText {
 struct Case {
     task: Task,
     attempt: u32,
-    reopened: Vec<Reopened>,
+    reopened: Vec<Reopen>,
     setback: Option<Setback>,
     start: Start,
     kept: Option<Kept>,
@@ -198,7 +198,7 @@ fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_d
 fn reopened_tests_are_told_in_red_alone() {
     for (task, told) in [(Task::Red, true), (Task::Green, false)] {
         let mut case = Case::first(task);
-        case.reopened = vec![Reopened { test: "t::old".into(), why: "the limit is 5 now".into() }];
+        case.reopened = vec![Reopen { test: "t::old".into(), why: "the limit is 5 now".into() }];
         assert_eq!(case.render().contains("- t::old: the limit is 5 now"), told, "{task:?}");
     }
 }
