@@ -1,13 +1,14 @@
 //! Running the test suite and reading what it says.
 
-<<<<<<< HEAD
 pub mod detect;
+pub mod paths;
 pub mod results;
 pub mod run;
-=======
-pub mod paths;
 pub mod rust_items;
->>>>>>> room-e
+
+pub use detect::{Detection, detect};
+pub use paths::TestPaths;
+pub use results::{ResultKey, Results};
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
