@@ -1,0 +1,91 @@
+//! What a developer left, taken as a candidate: tampering undone, the pre-commit hook run, a tree saved.
+
+use super::run::Run;
+use crate::cause::Bail;
+use crate::event::Kind;
+use crate::git::Hook;
+use crate::machine::{Collected, Event, Feedback, FeedbackKind, Tree, Work};
+use anyhow::Result;
+use git2::Oid;
+use serde_json::{Value, json};
+
+impl Run<'_> {
+    pub(super) fn collect(&mut self, work: &Work) -> Result<(Event, Value)> {
+        let (tampered, noted) = self.settle_guard()?;
+        for said in &noted {
+            self.say(Kind::Check, said.clone())?;
+        }
+        let mut reasons: Vec<String> = tampered
+            .iter()
+            .map(|what| format!("{what}: this is git's or the person's and was put back; leave it alone"))
+            .collect();
+        if let Some(touched) = self.restore_ledger()? {
+            reasons.push(touched);
+        }
+        match self.tree.pre_commit(self.settings.hook_deadline())? {
+            Hook::None | Hook::Passed => {}
+            Hook::Refused { words } => reasons.push(format!("the pre-commit hook refused the change:\n{words}")),
+            Hook::Cannot { words } => {
+                return Err(Bail::needs_user(format!(
+                    "The repository's pre-commit hook cannot run here, and veri never skips a hook: {words}"
+                ))
+                .into());
+            }
+            Hook::TimedOut => reasons.push(format!(
+                "the pre-commit hook did not end within {} seconds (limits.hook_timeout)",
+                self.settings.hook_deadline().as_secs()
+            )),
+        }
+        let tree = self.take_candidate()?;
+        self.tree.refs(self.issue_number).save(
+            "candidate",
+            tree,
+            Some(self.tree.head()?),
+            &format!("candidate: {} of step {}\n", work.claim.as_str(), work.step.number),
+        )?;
+        let tree = Tree(tree.to_string());
+        let fields = json!({ "tampered": tampered, "noted": noted });
+        if reasons.is_empty() {
+            return Ok((Event::Collected(Collected::Candidate(tree)), fields));
+        }
+        let feedback = Feedback { kind: FeedbackKind::Check, reasons };
+        Ok((Event::Collected(Collected::Refused { tree, feedback }), fields))
+    }
+
+    /// The tree of what is in the working tree, without what suites are known to leave behind.
+    fn take_candidate(&mut self) -> Result<Oid> {
+        let head = self.tree.head_tree()?;
+        let tracked = |path: &[u8]| {
+            crate::git::tree::read_blob(self.tree.git2(), head, path).is_ok_and(|b| b.is_some())
+        };
+        let debris: Vec<Vec<u8>> =
+            self.ready()?.debris.iter().filter(|p| !tracked(p)).cloned().collect();
+        self.tree.candidate(&debris)
+    }
+
+    /// Undoes what a leaf did to the repository itself; gives what was tampering and what is only said.
+    pub(super) fn settle_guard(&mut self) -> Result<(Vec<String>, Vec<String>)> {
+        let Some(guard) = self.tree.open_guard()? else { return Ok((Vec::new(), Vec::new())) };
+        let settled = guard.settle(&self.tree, self.issue_number)?;
+        Ok((settled.tampered, settled.noted))
+    }
+
+    /// The ledger is the conductor's: a leaf's change of it is undone, and said.
+    fn restore_ledger(&mut self) -> Result<Option<String>> {
+        let path = self.tree.path().join(self.ledger_path());
+        let committed = self.ledger_in_force()?;
+        let now = std::fs::read(&path).ok();
+        if now.as_deref() == Some(committed.as_bytes()) {
+            return Ok(None);
+        }
+        if let Some(bytes) = now {
+            let blob = self.tree.git2().blob(&bytes)?;
+            self.say(Kind::Check, format!("the leaf's version of the ledger is kept as object {blob}"))?;
+        }
+        self.write_ledger(committed.as_bytes())?;
+        Ok(Some(format!(
+            "{} was changed: only the conductor ticks steps; it was put back",
+            self.ledger_path()
+        )))
+    }
+}

@@ -1,0 +1,406 @@
+//! Commits and the ledger: the plan, the approved red, the finished step, and a person's own edits.
+
+use super::leaves::oid;
+use super::run::Run;
+use crate::cause::{Bail, Cause};
+use crate::event::Kind;
+use crate::git::{Commit, Committed, Pushed, commit_message, issue_branch_name, tree};
+use crate::ledger::{Ledger, NewLedger};
+use crate::machine::{Event, KeptRed, Step, Tree, Work};
+use crate::plan::{Plan, PlanErrorKind};
+use crate::role::Claim;
+use anyhow::{Context, Result, anyhow};
+use git2::Oid;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long a push may take.
+const PUSH_DEADLINE: Duration = Duration::from_secs(300);
+
+/// The message of the ref that keeps an approved red: what it was approved for.
+#[derive(Debug, Serialize, Deserialize)]
+struct RedKey {
+    title: String,
+    criteria: Vec<String>,
+}
+
+/// What a commit attempt came to.
+enum Made {
+    Commit(Oid),
+    Refused(Vec<String>),
+}
+
+impl Run<'_> {
+    /// `.tdd/issue-<n>.md`.
+    pub(super) fn ledger_path(&self) -> String {
+        format!(".tdd/issue-{}.md", self.issue_number)
+    }
+
+    /// The ledger as it is committed.
+    pub(super) fn ledger_in_force(&self) -> Result<Ledger> {
+        self.ledger_at(self.tree.head()?)?
+            .ok_or_else(|| anyhow!("the branch has no ledger {}", self.ledger_path()))
+    }
+
+    /// The ledger's object, for the verifier's specification.
+    pub(super) fn ledger_blob(&self) -> Result<Oid> {
+        Ok(self.tree.git2().blob(self.ledger_in_force()?.as_bytes())?)
+    }
+
+    pub(super) fn write_ledger(&self, bytes: &[u8]) -> Result<()> {
+        let path = self.tree.path().join(self.ledger_path());
+        let what = || format!("cannot write the ledger {}", path.display());
+        let mut new = tempfile::NamedTempFile::new_in(self.tree.tdd()).with_context(what)?;
+        std::io::Write::write_all(&mut new, bytes).with_context(what)?;
+        new.persist(&path).map_err(|e| e.error).with_context(what)?;
+        Ok(())
+    }
+
+    /// The whole message of a commit: the subject by the configured template, and the trailers.
+    pub(super) fn message(&self, subject: &str, phase: &str, step: Option<u32>) -> Result<String> {
+        Ok(commit_message(&self.subject(subject, phase)?, &self.trailers(phase, step)))
+    }
+
+    fn subject(&self, subject: &str, phase: &str) -> Result<String> {
+        let Some(template) = &self.settings.config.commit.subject else { return Ok(subject.to_owned()) };
+        let rendered = minijinja::Environment::new().render_str(
+            template,
+            minijinja::context! { subject, phase, issue => self.issue_number },
+        );
+        let rendered = rendered.map_err(|e| Bail::needs_user(format!("commit.subject cannot be used: {e}.")))?;
+        match rendered.lines().next() {
+            Some(line) if !line.trim().is_empty() => Ok(line.to_owned()),
+            _ => Err(Bail::needs_user("commit.subject gives an empty subject.").into()),
+        }
+    }
+
+    fn trailers(&self, phase: &str, step: Option<u32>) -> Vec<(String, String)> {
+        let mut trailers = vec![("Veri-Issue".to_owned(), self.forge.issue_ref(self.issue_number))];
+        if let Some(step) = step {
+            trailers.push(("Veri-Step".to_owned(), step.to_string()));
+        }
+        trailers.push(("Veri-Phase".to_owned(), phase.to_owned()));
+        if let Some(skill) = &self.source.skill_commit {
+            trailers.push(("Veri-Snapshot".to_owned(), skill.clone()));
+        }
+        trailers
+    }
+
+    pub(super) fn commit_plan(&mut self, plan: &Plan) -> Result<(Event, Value)> {
+        // A person's plan has not been validated yet.
+        self.validate(plan).map_err(|e| {
+            let cause = match e.kind {
+                PlanErrorKind::NothingQuoted => Cause::NeedsUser,
+                _ => Cause::PlanInvalid,
+            };
+            Bail::new(cause, format!("The plan cannot be used: {e}"))
+        })?;
+        let ready = self.ready()?;
+        let issue_ref = self.forge.issue_ref(self.issue_number);
+        let ledger = Ledger::create(&NewLedger {
+            issue_number: self.issue_number,
+            issue_ref: &issue_ref,
+            issue_title: ready.text.title(),
+            base_name: &ready.base.name,
+            base_commit: &ready.base.commit.to_string(),
+            test_command: &ready.test_command,
+            plan,
+        });
+        let head = self.tree.head()?;
+        let parent = match self.ledger_at(head)? {
+            // Committed before a crash: the commit is found again by its parent and trailers.
+            Some(_) => self.tree.git2().find_commit(head)?.parent_id(0)?,
+            None => head,
+        };
+        self.write_ledger(ledger.as_bytes())?;
+        let steps = plan.steps.len();
+        let subject = format!("plan: issue {} in {steps} step{}", self.issue_number, if steps == 1 { "" } else { "s" });
+        let tree = tree::without_tdd(self.tree.git2(), tree::of_commit(self.tree.git2(), parent)?)?;
+        let commit = match self.make_commit(tree, ledger.as_bytes(), &subject, "plan", None, parent)? {
+            Made::Commit(commit) => commit,
+            Made::Refused(words) => {
+                return Err(Bail::needs_user(format!(
+                    "A hook refused the commit of the ledger {}; exclude that path from it:\n{}",
+                    self.ledger_path(),
+                    words.join("\n")
+                ))
+                .into());
+            }
+        };
+        let fields = json!({
+            "commit": commit.to_string(),
+            "steps": steps,
+            "said": format!("the plan is committed: {steps} step{}", if steps == 1 { "" } else { "s" }),
+            "issue_title": self.ready()?.text.title(),
+        });
+        Ok((Event::PlanCommitted, fields))
+    }
+
+    /// Commits a person's uncommitted edit of the ledger, and reads it.
+    pub(super) fn read_ledger(&mut self) -> Result<(Event, Value)> {
+        let committed = self.ledger_in_force()?;
+        let path = self.tree.path().join(self.ledger_path());
+        let mut said = Value::Null;
+        match std::fs::read(&path) {
+            Ok(bytes) if bytes != committed.as_bytes() => {
+                self.parse_ledger(&bytes)?;
+                let head = self.tree.head()?;
+                let tree = self.tree.head_tree()?;
+                if let Made::Refused(words) =
+                    self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?
+                {
+                    return Err(Bail::needs_user(format!(
+                        "A hook refused the commit of the hand-edited ledger:\n{}",
+                        words.join("\n")
+                    ))
+                    .into());
+                }
+                said = json!({ "said": "the ledger was edited by hand; it is committed", "by_hand": true });
+            }
+            Ok(_) => {}
+            // Somebody's git clean: the committed one is the truth.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => self.write_ledger(committed.as_bytes())?,
+            Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+        }
+        let ledger = self.ledger_in_force()?;
+        let steps = ledger
+            .steps()
+            .iter()
+            .map(|s| Step {
+                number: s.number,
+                title: s.title.clone(),
+                criteria: s.criteria.clone(),
+                ticked: s.ticked,
+                no_test: s.no_test.clone(),
+            })
+            .collect();
+        let red = self.tree.refs(self.issue_number).load("red")?.and_then(|saved| {
+            let key: RedKey = serde_json::from_str(saved.message.trim()).ok()?;
+            let fits = saved.parent == self.tree.head().ok();
+            fits.then(|| KeptRed { title: key.title, criteria: key.criteria, tree: Tree(saved.tree.to_string()) })
+        });
+        Ok((Event::LedgerRead { steps, red }, said))
+    }
+
+    pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
+        let tree = oid(work.candidate.as_ref())?;
+        let key = RedKey { title: work.step.title.clone(), criteria: work.step.criteria.clone() };
+        let message = serde_json::to_string(&key)?;
+        self.tree.refs(self.issue_number).save("red", tree, Some(self.tree.head()?), &message)?;
+        Ok((Event::RedKept, json!({ "tree": tree.to_string() })))
+    }
+
+    /// An approved red that no longer fits the ledger goes to the discarded work.
+    pub(super) fn put_red_aside(&mut self, red: &Tree) {
+        let aside = || -> Result<()> {
+            self.tree.discard(self.issue_number, oid(Some(red))?, "an approved test whose step was changed by hand")?;
+            self.tree.refs(self.issue_number).delete("red")
+        };
+        if let Err(error) = aside() {
+            let said = format!("the approved test could not be put aside: {error:#}");
+            drop(self.say(Kind::Check, said));
+        }
+    }
+
+    /// Commits the approved candidate; the tick is in the commit that earns it.
+    pub(super) fn commit(&mut self, work: &Work) -> Result<(Event, Value)> {
+        let candidate = oid(work.candidate.as_ref())?;
+        let (subject, parent) = match work.claim {
+            Claim::Refactor => (format!("refactor: {}", work.step.title), None),
+            _ => (work.step.title.clone(), None::<Oid>),
+        };
+        let phase = work.claim.phase().as_str();
+        let head = self.tree.head()?;
+        let parent = match parent {
+            Some(parent) => parent,
+            None if self.is_commit_of(head, work)? => self.tree.git2().find_commit(head)?.parent_id(0)?,
+            None => head,
+        };
+        let before = self
+            .ledger_at(parent)?
+            .ok_or_else(|| anyhow!("the branch has no ledger {}", self.ledger_path()))?;
+        let ledger = match work.claim {
+            Claim::Refactor => before,
+            _ => before.tick(work.step.number)?,
+        };
+        match self.make_checked_commit(work, candidate, &ledger, &subject, phase, parent)? {
+            Made::Commit(commit) => {
+                let refs = self.tree.refs(self.issue_number);
+                refs.delete("candidate")?;
+                if work.claim != Claim::Refactor {
+                    refs.delete("red")?;
+                }
+                self.tree.restore(None)?;
+                Ok((Event::Committed { commit: commit.to_string() }, Value::Null))
+            }
+            Made::Refused(reasons) => Ok((Event::CommitRefused { reasons }, Value::Null)),
+        }
+    }
+
+    /// Whether HEAD is this very commit already, made before a crash.
+    fn is_commit_of(&self, head: Oid, work: &Work) -> Result<bool> {
+        let commit = self.tree.git2().find_commit(head)?;
+        let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+        let phase = work.claim.phase().as_str();
+        let wanted = self.trailers(phase, Some(work.step.number));
+        let has = |(key, value): &(String, String)| text.lines().any(|l| l == format!("{key}: {value}"));
+        let here = wanted.iter().filter(|(key, _)| key != "Veri-Snapshot").all(has);
+        let candidate = oid(work.candidate.as_ref())?;
+        Ok(here && self.tree.head_tree()? == candidate)
+    }
+
+    /// A tree that hooks changed while it was committed is checked once more, and committed as it is.
+    fn make_checked_commit(
+        &mut self,
+        work: &Work,
+        candidate: Oid,
+        ledger: &Ledger,
+        subject: &str,
+        phase: &str,
+        parent: Oid,
+    ) -> Result<Made> {
+        let mut tree = candidate;
+        for last in [false, true] {
+            match self.try_commit(tree, ledger.as_bytes(), subject, phase, Some(work.step.number), parent)? {
+                Committed::TreeDiffers { got } if !last => {
+                    if let Some(reasons) = self.check_again(work, got)? {
+                        return Ok(Made::Refused(reasons));
+                    }
+                    tree = got;
+                }
+                ended => return self.made(ended),
+            }
+        }
+        Err(anyhow!("a commit was tried twice and has no end"))
+    }
+
+    fn make_commit(
+        &mut self,
+        tree: Oid,
+        ledger: &[u8],
+        subject: &str,
+        phase: &str,
+        step: Option<u32>,
+        parent: Oid,
+    ) -> Result<Made> {
+        let ended = self.try_commit(tree, ledger, subject, phase, step, parent)?;
+        self.made(ended)
+    }
+
+    fn try_commit(
+        &mut self,
+        tree: Oid,
+        ledger: &[u8],
+        subject: &str,
+        phase: &str,
+        step: Option<u32>,
+        parent: Oid,
+    ) -> Result<Committed> {
+        let subject = self.subject(subject, phase)?;
+        let trailers = self.trailers(phase, step);
+        self.tree.commit(
+            &Commit {
+                tree,
+                ledger_path: &self.ledger_path(),
+                ledger,
+                subject: &subject,
+                trailers: &trailers,
+                parent,
+            },
+            self.settings.hook_deadline(),
+        )
+    }
+
+    fn made(&mut self, ended: Committed) -> Result<Made> {
+        match ended {
+            Committed::Done(commit) | Committed::Already(commit) => Ok(Made::Commit(commit)),
+            Committed::LedgerChanged { oid, bytes } => {
+                // Kept when it still says the same.
+                self.parse_ledger(&bytes).map_err(|e| {
+                    Bail::needs_user(format!(
+                        "A hook changed the ledger {} in commit {oid} so that it cannot be read any more; \
+                         exclude that path from it. {e:#}",
+                        self.ledger_path()
+                    ))
+                })?;
+                Ok(Made::Commit(oid))
+            }
+            Committed::Refused { words, about_ledger: false } => {
+                Ok(Made::Refused(vec![format!("the pre-commit hook refused the commit:\n{words}")]))
+            }
+            Committed::Refused { words, about_ledger: true } => Err(Bail::needs_user(format!(
+                "A hook refuses the ledger {}, which no change of the work can mend; exclude that path from it:\n{words}",
+                self.ledger_path()
+            ))
+            .into()),
+            Committed::Cannot { words } => Err(Bail::needs_user(format!(
+                "git refused the commit in a way that no change of the work can mend:\n{words}"
+            ))
+            .into()),
+            Committed::TimedOut => Err(Bail::new(
+                Cause::GitFailed,
+                format!(
+                    "A commit did not end within {} seconds (limits.hook_timeout): a hook or the signing program hangs.",
+                    self.settings.hook_deadline().as_secs()
+                ),
+            )
+            .into()),
+            Committed::TreeDiffers { got } => Err(Bail::new(
+                Cause::GitFailed,
+                format!("A hook changes what is committed each time (tree {got} instead of the one that was checked): the commit was taken back."),
+            )
+            .into()),
+        }
+    }
+
+    /// Drops an unfinished refactor: what there is of it is kept aside.
+    pub(super) fn drop_refactor(&mut self, work: &Work) -> Result<(Event, Value)> {
+        self.settle_guard()?;
+        let now = self.tree.candidate(&[])?;
+        let refused = match &work.from {
+            crate::machine::From::Tree(tree) => oid(Some(tree))?,
+            _ => now,
+        };
+        for tree in [refused, now] {
+            self.tree.discard(self.issue_number, tree, "a refactor that was dropped")?;
+        }
+        self.tree.restore(None)?;
+        Ok((Event::Dropped, Value::Null))
+    }
+
+    /// Pushes what is finished, where there is a remote; never in the way of the run.
+    pub(super) fn push_if_wanted(&mut self) {
+        if self.settings.config.push.as_deref() == Some("end") && self.state.ending().is_none() {
+            return;
+        }
+        match self.push() {
+            Ok(None) => {}
+            Ok(Some(said)) => drop(self.say(Kind::Commit, said)),
+            Err(error) => drop(self.say(Kind::Commit, format!("not pushed yet: {error:#}"))),
+        }
+    }
+
+    /// Pushes the issue branch; None when there is nothing to say.
+    pub(super) fn push(&mut self) -> Result<Option<String>> {
+        let name = issue_branch_name(self.issue_number);
+        if !self.repo.has_remote(&self.ask.remote) || self.tree.branch().as_deref() != Some(&name) {
+            return Ok(None);
+        }
+        let refspec = format!("refs/heads/{name}:refs/heads/{name}");
+        match self.tree.push(&self.ask.remote, &refspec, PUSH_DEADLINE)? {
+            Pushed::Done => Ok(Some(format!("pushed {name} to {}", self.ask.remote))),
+            Pushed::UpToDate => Ok(None),
+            Pushed::Rejected { words } => Err(Bail::needs_user(format!(
+                "The push of {name} to {} was refused; it is never forced:\n{words}",
+                self.ask.remote
+            ))
+            .into()),
+            Pushed::Unreachable { words } => Err(Bail::new(
+                Cause::GitFailed,
+                format!("{name} could not be pushed to {}:\n{words}", self.ask.remote),
+            )
+            .into()),
+        }
+    }
+}

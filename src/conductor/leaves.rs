@@ -1,0 +1,508 @@
+//! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
+
+use super::record::{Entry, of_leaf};
+use super::run::Run;
+use super::stop;
+use crate::agent::{self, Launch, Place, Seclusion};
+use crate::blind::{BaseCommit, BehaviourSpec, Claim as BlindClaim, Hidden, SuiteLog, TestChange, VerifierPrompt, issue_text};
+use crate::cause::{Bail, Cause};
+use crate::event::{Kind, Line};
+use crate::git::{leaf_git_env, tree};
+use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
+use crate::ledger::Ledger;
+use crate::machine::{Answer, Event, Feedback, FeedbackKind, From, Leaf, LeafEnd, Reopen, Tree};
+use crate::plan;
+use crate::prompt::{
+    DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt, Rationale, RejectReason, Reopened,
+    Setback, Start, StepText, Task,
+};
+use crate::role::{Claim, Role, StopMode, leaf_name};
+use crate::tail::tail;
+use crate::verdict::{self, Decision};
+use anyhow::{Context, Result, anyhow};
+use git2::{Oid, Repository};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How much of an answer is read, in bytes from its end.
+const ANSWER_BYTES: u64 = agent::ANSWER_BYTES;
+
+/// The grace between TERM and KILL.
+const GRACE: Duration = leaf::DEFAULT_GRACE;
+
+impl Run<'_> {
+    /// Launches a leaf and waits for its end.
+    pub(super) fn launch(&mut self, leaf: &Leaf) -> Result<(Event, Value)> {
+        if let Some(mode) = self.stop_mode()
+            && mode >= StopMode::AtLeaf
+        {
+            return Ok((Event::LeafEnded(LeafEnd::Refused), Value::Null));
+        }
+        self.within_wall_budget()?;
+        let id = LaunchId::random()?;
+        match leaf.role {
+            Role::Planner => self.launch_planner(leaf, id),
+            Role::Developer => self.launch_developer(leaf, id),
+            Role::Verifier => self.launch_verifier(leaf, id),
+        }
+    }
+
+    fn within_wall_budget(&self) -> Result<()> {
+        let Some(minutes) = self.settings.config.limits.wall_minutes else { return Ok(()) };
+        if self.started.elapsed() < Duration::from_secs(60 * minutes) {
+            return Ok(());
+        }
+        Err(Bail::new(
+            Cause::BudgetExhausted,
+            format!("The run has taken the {minutes} minutes that limits.wall_minutes allows. Run again to go on with as much time again."),
+        )
+        .into())
+    }
+
+    fn records(&self) -> Result<Records> {
+        Ok(Records::new(self.tree.tdd())?.with_shim(&self.ask.program))
+    }
+
+    fn launch_planner(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
+        let base = tree::of_commit(self.tree.git2(), self.ready()?.base.commit)?;
+        let nonce = agent::fresh_nonce()?;
+        self.bring_ground(base)?;
+        let timeout = self.leaf_timeout()?;
+        let records = self.records()?;
+        let files = Files::below(&records, &id);
+        let declared = self.declared_env();
+        let ready = self.ready()?;
+        let previous = self.state.planner.feedback.as_ref().map(|f| f.reasons.join("\n"));
+        let prompt = PlannerPrompt::render(
+            &ready.templates,
+            &PlannerInputs {
+                issue: &issue_text(&ready.text),
+                test_command: &ready.test_command,
+                max_steps: self.settings.max_steps() as u32,
+                no_test_forbidden: self.settings.no_test_forbidden(),
+                nonce: &nonce,
+                schema: &serde_json::to_string_pretty(&plan::schema())?,
+                previous_error: previous.as_deref(),
+            },
+        )?;
+        let place = self.place(&files, ready.ground.path(), timeout, &declared)?;
+        let launch = agent::planner_launch(&ready.agents.planner, &prompt, &place)?;
+        self.run_leaf(leaf, &launch, id, Some(&nonce), timeout, &records)
+    }
+
+    fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
+        let start = self.start_tree(&leaf.from)?;
+        let kept = self.set_aside_dirt(start, leaf)?;
+        self.tree.restore(start)?;
+        let records = self.records()?;
+        let files = Files::below(&records, &id);
+        let timeout = self.leaf_timeout()?;
+        let declared = self.declared_env();
+        let work = self.state.work.clone().ok_or_else(|| anyhow!("a developer without a step"))?;
+        let ledger = self.ledger_in_force()?;
+        let step = step_text(&ledger, work.step.number)?;
+        let setback = setback(leaf, work.feedback.as_ref(), timeout);
+        let reopened: Vec<Reopened> =
+            work.reopened.iter().map(|r| Reopened { test: r.test.clone(), why: r.why.clone() }).collect();
+        let ready = self.ready()?;
+        let prompt = DeveloperPrompt::render(
+            &ready.templates,
+            &DeveloperInputs {
+                task: match work.claim {
+                    Claim::Red | Claim::AlreadyThere => Task::Red,
+                    Claim::Green => Task::Green,
+                    Claim::Refactor => Task::Refactor,
+                    Claim::NoTest => Task::NoTest,
+                },
+                issue: &issue_text(&ready.text),
+                ledger: ledger.as_str(),
+                step: &step,
+                test_command: &ready.test_command,
+                checks: &self.settings.config.checks,
+                attempt: leaf.attempt,
+                reopened: &reopened,
+                setback: setback.as_ref(),
+                start: if leaf.attempt > 1 { Start::FromCandidate } else { Start::Fresh },
+                kept: kept.as_ref(),
+                previous: None,
+            },
+        )?;
+        let place = self.place(&files, self.tree.path(), timeout, &declared)?;
+        let launch = agent::developer_launch(&ready.agents.developer, &prompt, &place)?;
+        // From here on, what the leaf does to the repository itself can be told and undone.
+        self.tree.guard()?;
+        self.run_leaf(leaf, &launch, id, None, timeout, &records)
+    }
+
+    fn launch_verifier(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
+        let work = self.state.work.clone().ok_or_else(|| anyhow!("a verifier without a step"))?;
+        let candidate = oid(leaf.candidate.as_ref())?;
+        let head = self.tree.head_tree()?;
+        let repo = Repository::open(self.tree.path())?;
+        // What the change is read against: the approved red where there is one, else the branch.
+        let from = match &work.red {
+            Some(red) if work.claim == Claim::Green => oid(Some(red))?,
+            _ => head,
+        };
+        let base = (work.claim == Claim::Refactor).then_some(head);
+        let mut verify = self.verify_ground(candidate, base)?;
+        let timeout = self.leaf_timeout()?;
+        let records = self.records()?;
+        let temp = self.home.join("verify").join(id.as_str());
+        let files = Files::in_temp(&temp);
+        let hidden = Hidden::new([
+            self.tree.path(),
+            self.repo.checkout(),
+            self.repo.common_dir(),
+            &self.home.join("work"),
+        ]);
+        let ledger_blob = self.ledger_blob()?;
+        let suite = self.suite_log(candidate, &work.claim)?;
+        let base_commit = match (base, verify.base()) {
+            (Some(_), Some(commit)) => Some(BaseCommit::of(&Repository::open(verify.path())?, commit)?),
+            _ => None,
+        };
+        let paths = self.test_paths()?;
+        let is_test = |path: &[u8]| paths.kind(path).is_some();
+        let prompt = VerifierPrompt::new(
+            BehaviourSpec::of(&self.ready()?.text, &repo, ledger_blob, work.step.number)?,
+            TestChange::of(&repo, head, candidate, &paths)?,
+            BlindClaim::of(work.claim, &repo, from, candidate, &|touched| {
+                super::checks::listed_for_verifier(work.claim, touched, &is_test)
+            })?,
+            SuiteLog::of(&suite, self.settings.tail_bytes() as u64)?,
+            base_commit,
+        )?;
+        let nonce = agent::fresh_nonce()?;
+        let declared = self.declared_env();
+        let slot: OsString = verify.ground().slot().to_string().into();
+        let declared: Vec<_> = declared.into_iter().chain([("VERI_SLOT".into(), slot)]).collect();
+        let ready = self.ready()?;
+        let seclusion = Seclusion { hidden: &hidden, temp: &temp };
+        let place = self.place(&files, verify.path(), timeout, &declared)?;
+        let launch =
+            agent::verifier_launch(&ready.agents.verifier, &prompt, &ready.templates, &nonce, &seclusion, &place)?;
+        let outcome = self.run_leaf(leaf, &launch, id.clone(), Some(&nonce), timeout, &records);
+        // Its words are kept where every launch's are, once it can no longer see them there.
+        files.move_below(&records, &id);
+        let _ = std::fs::remove_dir_all(&temp);
+        outcome
+    }
+
+    fn place<'p>(
+        &'p self,
+        files: &'p Files,
+        cwd: &'p Path,
+        timeout: Duration,
+        declared: &'p [(OsString, OsString)],
+    ) -> Result<Place<'p>> {
+        Ok(Place {
+            caller: self.ask.env.all(),
+            declared,
+            issue: self.issue_number,
+            test_command: &self.ready()?.test_command,
+            skill_commit: self.skill_commit()?,
+            timeout,
+            cwd,
+            prompt: &files.prompt,
+            stdout: &files.stdout,
+            stderr: &files.stderr,
+        })
+    }
+
+    /// Journals the launch, starts it, waits, and reads the answer.
+    fn run_leaf(
+        &mut self,
+        leaf: &Leaf,
+        launch: &Launch,
+        id: LaunchId,
+        nonce: Option<&Nonce>,
+        timeout: Duration,
+        records: &Records,
+    ) -> Result<(Event, Value)> {
+        let name = leaf_name(leaf.role, leaf.phase);
+        let fields = json!({
+            "intent": "launch",
+            "launch": id.as_str(),
+            "leaf": name,
+            "relaunch": leaf.launch - 1,
+            "stdout": launch.stdout().to_string_lossy(),
+            "nonce": nonce.map(Nonce::as_str),
+        });
+        self.write(Entry::new(Kind::Launch, of_leaf(leaf), fields))?;
+        let mut env = launch.env();
+        if leaf.role == Role::Developer {
+            env.extend(leaf_git_env(&env));
+        }
+        let spec = Spec {
+            name,
+            launch: id,
+            argv: launch.argv().to_vec(),
+            cwd: launch.cwd().to_owned(),
+            env,
+            stdin: Some(launch.stdin().to_owned()),
+            stdout: launch.stdout().to_owned(),
+            stderr: launch.stderr().to_owned(),
+            wall: timeout,
+            grace: GRACE,
+            output_cap: Some(self.settings.output_cap()),
+        };
+        let mut running = leaf::start(records, &spec)?;
+        let tdd = self.tree.tdd();
+        let signals = &mut self.signals;
+        let end = running.wait(None, &mut || {
+            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now)).then_some(KillWhy::Stop)
+        })?;
+        let record = running.record()?.map(|r| serde_json::to_value(&r)).transpose()?;
+        self.outcome(leaf, &end, launch.stdout(), nonce.map(Nonce::as_str), record)
+    }
+
+    /// Takes up a launch of an earlier conductor, or reads how it ended.
+    pub(super) fn take_up(&mut self, leaf: &Leaf, line: &Line) -> Result<(Event, Value)> {
+        let records = self.records()?;
+        let id = LaunchId::parse(line.text("launch"))
+            .ok_or_else(|| anyhow!("line {} of the journal names no launch", line.seq))?;
+        let tdd = self.tree.tdd();
+        let signals = &mut self.signals;
+        let end = leaf::settle(&records, line.text("leaf"), &id, None, &mut || {
+            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now)).then_some(KillWhy::Stop)
+        })?;
+        let record = records.ended(&id)?.map(|r| serde_json::to_value(&r)).transpose()?;
+        let stdout = PathBuf::from(line.text("stdout"));
+        // A verifier's files were moved when its conductor had read them.
+        let moved = records.run(&id, "out");
+        let stdout = if stdout.exists() { stdout } else { moved };
+        let nonce = line.fields.get("nonce").and_then(Value::as_str);
+        let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
+        if matches!(outcome.0, Event::LeafEnded(LeafEnd::Lost)) && leaf.role == Role::Developer {
+            self.settle_guard()?;
+        }
+        Ok(outcome)
+    }
+
+    fn outcome(
+        &mut self,
+        leaf: &Leaf,
+        end: &End,
+        stdout: &Path,
+        nonce: Option<&str>,
+        record: Option<Value>,
+    ) -> Result<(Event, Value)> {
+        let ended = match end {
+            End::Done { code } => self.answer(leaf, *code, stdout, nonce)?,
+            // A stop that came while the deadline passed is a stop, not a stuck leaf.
+            End::KilledStuck { .. } if self.stop_mode() == Some(StopMode::Now) => LeafEnd::Stopped,
+            End::KilledStuck { .. } => LeafEnd::Stuck,
+            End::KilledByStop => LeafEnd::Stopped,
+            End::KilledExternal { signal } => LeafEnd::External {
+                detail: format!(
+                    "The leaf {} was ended by {} that was not veri's. Somebody or something on this machine \
+                     killed it (an operator, the out-of-memory killer, a scheduler); run again to go on.",
+                    leaf_name(leaf.role, leaf.phase),
+                    signal.map_or("a kill of its supervisor".to_owned(), |n| format!("signal {n}"))
+                ),
+            },
+            End::Lost => LeafEnd::Lost,
+            End::NeverStarted => LeafEnd::NeverStarted,
+            End::SpawnFailed { message, .. } => LeafEnd::SpawnFailed { detail: message.clone() },
+            End::StillRunning => return Err(anyhow!("a wait without an end has ended")),
+        };
+        Ok((Event::LeafEnded(ended), json!({ "record": record })))
+    }
+
+    fn answer(&self, leaf: &Leaf, code: i32, stdout: &Path, nonce: Option<&str>) -> Result<LeafEnd> {
+        let (bytes, _) = tail(stdout, ANSWER_BYTES)
+            .with_context(|| format!("reading what the leaf {} answered", leaf_name(leaf.role, leaf.phase)))?;
+        match leaf.role {
+            Role::Developer => {
+                let words = Rationale::from_output(bytes);
+                if code != 0 {
+                    return Ok(LeafEnd::Failed { code });
+                }
+                if let Some(question) = words.needs_user() {
+                    return Ok(LeafEnd::Answered(Answer::NeedsUser { question: question.to_owned() }));
+                }
+                let reopen: Vec<Reopen> =
+                    words.reopen_red().into_iter().map(|r| Reopen { test: r.test, why: r.why }).collect();
+                Ok(LeafEnd::Answered(match reopen.is_empty() {
+                    true => Answer::Developed,
+                    false => Answer::ReopenRed(reopen),
+                }))
+            }
+            Role::Planner => {
+                if code != 0 {
+                    return Ok(LeafEnd::Malformed { reason: format!("the planner exited with code {code}") });
+                }
+                self.planned(&String::from_utf8_lossy(&bytes), nonce.unwrap_or_default())
+            }
+            Role::Verifier => {
+                let text = String::from_utf8_lossy(&bytes);
+                Ok(match verdict::read(&text, nonce.unwrap_or_default(), code) {
+                    Err(malformed) => LeafEnd::Malformed { reason: malformed.to_string() },
+                    Ok(verdict::Answer::NeedsUser(question)) => {
+                        LeafEnd::Answered(Answer::NeedsUser { question })
+                    }
+                    Ok(verdict::Answer::Verdict(v)) => LeafEnd::Answered(match v.verdict {
+                        Decision::Approve => Answer::Approve { breaks_with: v.breaks_with },
+                        Decision::Reject => {
+                            Answer::Reject { reasons: v.reasons.into_iter().map(|r| r.text).collect() }
+                        }
+                    }),
+                })
+            }
+        }
+    }
+
+    fn planned(&self, text: &str, nonce: &str) -> Result<LeafEnd> {
+        let plan = match plan::read_answer(text, nonce) {
+            Err(malformed) => return Ok(LeafEnd::Malformed { reason: malformed.to_string() }),
+            Ok(plan::Answer::NeedsUser(question)) => {
+                return Ok(LeafEnd::Answered(Answer::NeedsUser { question }));
+            }
+            Ok(plan::Answer::Plan(plan)) => plan,
+        };
+        Ok(match self.validate(&plan) {
+            Ok(()) => LeafEnd::Answered(Answer::Plan(plan)),
+            Err(e) if e.kind == plan::PlanErrorKind::NothingQuoted => {
+                let proposed = serde_json::to_string_pretty(&plan)?;
+                LeafEnd::Answered(Answer::NeedsUser {
+                    question: format!(
+                        "None of the criteria of the proposed plan stands in the issue: {e}. Write what is wanted \
+                         into the issue, or run with --plan FILE. The proposed plan:\n\n{proposed}"
+                    ),
+                })
+            }
+            Err(e) => LeafEnd::Malformed { reason: e.to_string() },
+        })
+    }
+
+    /// Whether a plan may become the ledger.
+    pub(super) fn validate(&self, plan: &plan::Plan) -> Result<(), plan::PlanError> {
+        let text = match &self.ready {
+            Some(ready) => {
+                let comments = ready.text.comments().iter().map(|c| c.text());
+                let parts = [ready.text.title(), ready.text.body()];
+                parts.into_iter().chain(comments).collect::<Vec<_>>().join("\n")
+            }
+            None => String::new(),
+        };
+        plan.validate(
+            &text,
+            &plan::Rules {
+                max_steps: self.settings.max_steps(),
+                no_test_forbidden: self.settings.no_test_forbidden(),
+            },
+        )
+    }
+
+    /// The tree that a developer starts from; None for the branch as it is.
+    pub(super) fn start_tree(&self, from: &From) -> Result<Option<Oid>> {
+        match from {
+            From::Head => Ok(None),
+            From::Tree(tree) => Ok(Some(oid(Some(tree))?)),
+            From::Merge { base, red, code } => {
+                let repo = self.tree.git2();
+                let find = |tree: &Tree| -> Result<git2::Tree<'_>> {
+                    Ok(repo.find_tree(oid(Some(tree))?)?)
+                };
+                let red_tree = find(red)?;
+                let mut index = repo.merge_trees(&find(base)?, &red_tree, &find(code)?, None)?;
+                // Code that conflicts with the new red is written again, from the red alone.
+                if index.has_conflicts() {
+                    return Ok(Some(red_tree.id()));
+                }
+                Ok(Some(index.write_tree_to(repo)?))
+            }
+        }
+    }
+
+    /// Unfinished work of an earlier launch is kept, and named to the next developer.
+    fn set_aside_dirt(&mut self, start: Option<Oid>, leaf: &Leaf) -> Result<Option<Kept>> {
+        self.settle_guard()?;
+        let now = self.tree.candidate(&[])?;
+        if Some(now) == start || now == self.tree.head_tree()? {
+            return Ok(None);
+        }
+        let known = self.state.work.as_ref().and_then(|w| w.candidate.as_ref());
+        if known.is_some_and(|tree| tree.0 == now.to_string()) {
+            return Ok(None);
+        }
+        let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
+        let kept = self.tree.discard(self.issue_number, now, &why)?;
+        Ok(kept.map(|reference| Kept { reference }))
+    }
+
+    fn leaf_timeout(&self) -> Result<Duration> {
+        Ok(self.settings.leaf_timeout(&self.tree, self.issue_number, self.ready()?.suite_ms))
+    }
+
+    fn skill_commit(&self) -> Result<Oid> {
+        let id = self.source.skill_commit.as_deref().ok_or_else(|| anyhow!("no snapshot is in force"))?;
+        Ok(Oid::from_str(id)?)
+    }
+}
+
+/// The files of one launch.
+struct Files {
+    prompt: PathBuf,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Files {
+    fn below(records: &Records, id: &LaunchId) -> Files {
+        Files {
+            prompt: records.run(id, "prompt"),
+            stdout: records.run(id, "out"),
+            stderr: records.run(id, "err"),
+        }
+    }
+
+    fn in_temp(temp: &Path) -> Files {
+        let folder = temp.join("leaf");
+        // Made with the temporary folder, or the launch fails saying so.
+        let _ = std::fs::create_dir_all(&folder);
+        Files { prompt: folder.join("prompt"), stdout: folder.join("out"), stderr: folder.join("err") }
+    }
+
+    fn move_below(&self, records: &Records, id: &LaunchId) {
+        for (from, what) in [(&self.prompt, "prompt"), (&self.stdout, "out"), (&self.stderr, "err")] {
+            // What cannot be kept is not needed to go on: the answer is in the journal by then.
+            let _ = std::fs::copy(from, records.run(id, what));
+        }
+    }
+}
+
+/// A tree's name as git2 has it.
+pub(super) fn oid(tree: Option<&Tree>) -> Result<Oid> {
+    let tree = tree.ok_or_else(|| anyhow!("no candidate is known"))?;
+    Oid::from_str(&tree.0).with_context(|| format!("{:?} is not the name of a tree", tree.0))
+}
+
+fn step_text(ledger: &Ledger, number: u32) -> Result<StepText> {
+    let step = ledger.step(number).ok_or_else(|| anyhow!("the ledger has no step {number}"))?;
+    let criteria = ledger
+        .criteria()
+        .iter()
+        .filter(|c| step.criteria.contains(&c.id))
+        .map(|c| (c.id.clone(), c.text.clone()))
+        .collect();
+    Ok(StepText { number, title: step.title.clone(), criteria, no_test: step.no_test.clone() })
+}
+
+fn setback(leaf: &Leaf, feedback: Option<&Feedback>, timeout: Duration) -> Option<Setback> {
+    if leaf.launch > 1 {
+        return Some(Setback::Stuck(timeout.as_secs()));
+    }
+    let Feedback { kind, reasons } = feedback?;
+    Some(match kind {
+        FeedbackKind::Reject => Setback::Rejected(
+            reasons.iter().map(|text| RejectReason { text: text.clone(), counterexample: None }).collect(),
+        ),
+        FeedbackKind::Failed | FeedbackKind::Check | FeedbackKind::Malformed | FeedbackKind::Stuck => {
+            Setback::CheckFailed(reasons.join("\n\n"))
+        }
+    })
+}
