@@ -28,7 +28,7 @@ pub enum Answer {
 }
 
 /// A verifier's judgement of one claim.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Approve or reject.
     pub verdict: Decision,
@@ -61,7 +61,7 @@ impl Decision {
 }
 
 /// One reason of a verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// In words, at most [`REASON_MAX`] characters.
     pub text: String,

@@ -111,3 +111,38 @@ fn head(content: &Content) -> String {
     text += "## Acceptance criteria\n\n";
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan;
+
+    #[test]
+    fn a_new_ledger_has_the_documented_form() {
+        let plan = plan::from_person(
+            r#"{"criteria":[{"id":"AC1","text":"A transfer that would pass\nthe limit is refused","quote":"q"},
+                {"id":"AC2","text":"The refusal names the allowance","inferred":"it says \"clear message\""}],
+              "steps":[{"title":"A transfer above the limit is refused","criteria":["AC1"]},
+                {"title":"The page explains `(AC1)`","criteria":["AC1","AC2"],"no_test":"words only"}]}"#,
+        );
+        let ledger = Ledger::create(&NewLedger {
+            issue_number: 42,
+            issue_ref: "acme/bank#42",
+            issue_title: "Reject transfers\r\nabove the limit ",
+            base_name: "main",
+            base_commit: "3f2c9e1b",
+            test_command: "cargo test --no-fail-fast",
+            plan: &plan.unwrap(),
+        });
+        assert_eq!(
+            ledger.as_str(),
+            "# Issue 42: Reject transfers above the limit\n\n<!-- veri ledger v1 -->\n\n\
+             | | |\n| --- | --- |\n| issue | acme/bank#42 |\n| base | main @ 3f2c9e1b |\n\
+             | tests | `cargo test --no-fail-fast` |\n\n> Assumed, not in the issue's own words: AC2\n\n\
+             ## Acceptance criteria\n\n- AC1: A transfer that would pass the limit is refused\n\
+             - AC2: The refusal names the allowance (inferred: it says \"clear message\")\n\n## Steps\n\n\
+             - [ ] 1. A transfer above the limit is refused (AC1)\n\
+             - [ ] 2. The page explains `(AC1)` (AC1, AC2) [no test: words only]\n"
+        );
+    }
+}
