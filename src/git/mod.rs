@@ -9,6 +9,8 @@
 
 mod base;
 mod commit;
+mod config;
+mod guard;
 mod hook;
 mod probe;
 mod remote;
@@ -16,16 +18,23 @@ mod repo;
 mod restore;
 mod run;
 mod saved;
+mod settle;
+mod snapshot;
 mod stage;
 pub mod tree;
 mod worktree;
 
+#[cfg(test)]
+mod tests;
+
 pub use base::{Base, BaseAsk, IssueBranch, Relation, issue_branch_name};
 pub use commit::{Commit, Committed, message};
+pub use guard::{Guard, LEAF_EMAIL, leaf_git_env};
 pub use hook::Hook;
 pub use remote::{Merge, Pushed};
 pub use repo::Repo;
 pub use saved::{Discarded, Refs, Saved};
+pub use settle::Settled;
 pub use stage::CannotStage;
 pub use tree::{Change, Status};
 pub use worktree::WorkTree;

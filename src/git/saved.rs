@@ -114,7 +114,7 @@ impl Refs<'_> {
     /// # Errors
     /// When objects or refs cannot be written.
     pub fn save(&self, suffix: &str, tree: Oid, parent: Option<Oid>, message: &str) -> Result<Oid> {
-        let commit = self.make_commit(tree, parent, message)?;
+        let commit = self.make_commit(tree, parent.as_slice(), message)?;
         let name = self.name(suffix);
         self.repo
             .reference(&name, commit, true, "veri: saved")
@@ -152,18 +152,25 @@ impl Refs<'_> {
         delete(self.repo, &self.name(suffix))
     }
 
-    /// Puts a tree aside; gives back its ref. The newest ref that holds the same is taken again.
+    /// Puts a tree aside; gives back its ref. A ref that holds the same is taken again.
     ///
     /// # Errors
     /// When objects or refs cannot be written.
     pub fn discard(&self, tree: Oid, parent: Option<Oid>, why: &str) -> Result<String> {
+        self.discard_with(tree, parent.as_slice(), why)
+    }
+
+    /// Like `discard`, with several parents: the first is what the change is made from.
+    pub(super) fn discard_with(&self, tree: Oid, parents: &[Oid], why: &str) -> Result<String> {
         for old in self.discarded_names()?.into_iter().rev() {
-            let commit = self.repo.find_reference(&old)?.peel_to_commit();
-            if commit.is_ok_and(|c| c.tree_id() == tree && c.parent_id(0).ok() == parent) {
+            let Ok(commit) = self.repo.find_reference(&old)?.peel_to_commit() else {
+                continue;
+            };
+            if commit.tree_id() == tree && commit.parent_ids().eq(parents.iter().copied()) {
                 return Ok(old);
             }
         }
-        let commit = self.make_commit(tree, parent, why)?;
+        let commit = self.make_commit(tree, parents, why)?;
         self.keep(commit)
     }
 
@@ -238,11 +245,14 @@ impl Refs<'_> {
         Ok(names)
     }
 
-    fn make_commit(&self, tree: Oid, parent: Option<Oid>, message: &str) -> Result<Oid> {
+    fn make_commit(&self, tree: Oid, parents: &[Oid], message: &str) -> Result<Oid> {
         let who = Signature::now(NAME, EMAIL)?;
         let tree = tree::find(self.repo, tree)?;
-        let parent = parent.map(|oid| self.repo.find_commit(oid)).transpose()?;
-        let parents: Vec<_> = parent.iter().collect();
+        let parents: Vec<_> = parents
+            .iter()
+            .map(|oid| self.repo.find_commit(*oid))
+            .collect::<Result<_, _>>()?;
+        let parents: Vec<_> = parents.iter().collect();
         Ok(self
             .repo
             .commit(None, &who, &who, message, &tree, &parents)?)

@@ -9,6 +9,7 @@ use git2::Oid;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Something in the working tree that git cannot stage: the work's fault, not the machine's.
 ///
@@ -34,8 +35,13 @@ impl<'a> PrivateIndex<'a> {
         for old in [file.with_extension("lock"), file.clone()] {
             remove_if_there(&old)?;
         }
-        match fs::copy(wt.git_dir.join("index"), &file) {
-            Ok(_) => {}
+        let real = wt.git_dir.join("index");
+        match fs::copy(&real, &file) {
+            Ok(_) => {
+                // git takes files that are as new as the index for possibly changed: the time is part
+                // of what is copied.
+                set_modified(&file, fs::metadata(&real)?.modified()?)?;
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(e).context("the index cannot be copied"),
         }
@@ -164,4 +170,12 @@ pub(super) fn remove_if_there(file: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+pub(super) fn set_modified(file: &Path, time: SystemTime) -> Result<()> {
+    fs::File::options()
+        .write(true)
+        .open(file)
+        .and_then(|open| open.set_modified(time))
+        .with_context(|| format!("the time of {} cannot be set", file.display()))
 }

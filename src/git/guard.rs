@@ -1,0 +1,276 @@
+//! What of git a leaf could change, recorded before it is let loose.
+
+use super::config;
+use super::run;
+use super::snapshot::{Content, Watched, hex, path_bytes};
+use super::worktree::WorkTree;
+use anyhow::{Context, Result};
+use git2::Oid;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The committer's address by which a leaf's own commits, branches and stashes are known.
+pub const LEAF_EMAIL: &str = "leaf@veri.invalid";
+
+/// At most this many files of one hooks folder are watched; git knows 28 hooks.
+const MOST_HOOKS: usize = 1000;
+
+/// The environment of a leaf that makes what it does to refs known as its own. `inherited` is the
+/// environment that it is laid over: settings that it carries in `GIT_CONFIG_COUNT` stay.
+pub fn leaf_git_env(inherited: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let count = inherited
+        .iter()
+        .find(|(key, _)| key == "GIT_CONFIG_COUNT")
+        .and_then(|(_, value)| value.to_str()?.parse::<usize>().ok())
+        .unwrap_or(0);
+    // Every ref gets a reflog; a leaf's commits are thrown away, so they are not signed, and nothing is
+    // packed behind its back.
+    let settings = [
+        ("core.logAllRefUpdates", "always"),
+        ("commit.gpgSign", "false"),
+        ("tag.gpgSign", "false"),
+        ("gc.auto", "0"),
+        ("maintenance.auto", "false"),
+    ];
+    let mut env: Vec<(OsString, OsString)> = vec![
+        ("GIT_COMMITTER_NAME".into(), "veri leaf".into()),
+        ("GIT_COMMITTER_EMAIL".into(), LEAF_EMAIL.into()),
+        (
+            "GIT_CONFIG_COUNT".into(),
+            (count + settings.len()).to_string().into(),
+        ),
+    ];
+    for (number, (key, value)) in (count..).zip(settings) {
+        env.push((format!("GIT_CONFIG_KEY_{number}").into(), key.into()));
+        env.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
+    }
+    env
+}
+
+/// git as it was before a developer leaf. `settle` puts it back.
+///
+/// It is also kept in a file of the git folder until it is settled, for a later conductor that takes up
+/// a leaf whose own has died.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Guard {
+    /// HEAD's content: a branch's ref or a commit.
+    pub(super) head: Head,
+    /// The commit that was checked out.
+    pub(super) commit: String,
+    #[serde(with = "hex")]
+    pub(super) index: Vec<u8>,
+    pub(super) index_time: Option<SystemTime>,
+    /// Files that tie the working tree to the repository.
+    pub(super) ties: Vec<Watched>,
+    /// Files that make git hide or find things, put back whole.
+    pub(super) whole: Vec<Watched>,
+    /// Folders of hooks, and what they held.
+    pub(super) hooks: Vec<Hooks>,
+    /// Configuration files, put back key by key.
+    pub(super) config: Vec<Watched>,
+    /// All direct refs.
+    pub(super) refs: BTreeMap<String, String>,
+    /// The stash's commits, newest first.
+    pub(super) stash: Vec<String>,
+    /// Repositories within the working tree that it does not ignore.
+    pub(super) nested: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Head {
+    Branch(String),
+    Detached(String),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Hooks {
+    #[serde(with = "path_bytes")]
+    pub(super) folder: PathBuf,
+    pub(super) files: Vec<Watched>,
+}
+
+impl WorkTree {
+    /// Records what a leaf could change of git: HEAD, branch, index, refs, stash, configuration, hooks,
+    /// excludes. To be settled as soon as the leaf has ended.
+    ///
+    /// # Errors
+    /// git-failed; io errors.
+    pub fn guard(&self) -> Result<Guard> {
+        let (folder, _) = self.hooks_folder()?;
+        let own = self.common_dir.join("hooks");
+        let mut folders = vec![own.clone()];
+        if folder != own {
+            folders.push(folder);
+        }
+        let mut files = config::files(&self.git)?;
+        let local = self.common_dir.join("config");
+        files.retain(|file| !same_file(file, &local) && file != &self.config_worktree());
+        files.insert(local);
+        let guard = Guard {
+            head: match self.git2.find_reference("HEAD")?.symbolic_target()? {
+                Some(branch) => Head::Branch(branch.to_owned()),
+                None => Head::Detached(self.head()?.to_string()),
+            },
+            commit: self.head()?.to_string(),
+            index: match fs::read(self.git_dir.join("index")) {
+                Ok(bytes) => bytes,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+                Err(e) => return Err(e).context("the index cannot be read"),
+            },
+            index_time: fs::metadata(self.git_dir.join("index"))
+                .and_then(|meta| meta.modified())
+                .ok(),
+            ties: self.ties()?,
+            whole: self.whole()?,
+            hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,
+            config: files.into_iter().map(Watched::of).collect::<Result<_>>()?,
+            refs: self.direct_refs()?,
+            stash: self
+                .stash()?
+                .into_iter()
+                .map(|entry| entry.0.to_string())
+                .collect(),
+            nested: self.nested()?,
+        };
+        let file = self.guard_file();
+        let text = serde_json::to_vec(&guard)?;
+        let mut temp = tempfile::NamedTempFile::new_in(&self.git_dir)?;
+        io::Write::write_all(&mut temp, &text)?;
+        temp.persist(&file)
+            .map_err(|e| e.error)
+            .with_context(|| format!("{} cannot be written", file.display()))?;
+        Ok(guard)
+    }
+
+    /// The guard that an earlier conductor set up and did not settle.
+    ///
+    /// # Errors
+    /// io errors; one that cannot be read is an error, too.
+    pub fn open_guard(&self) -> Result<Option<Guard>> {
+        match fs::read(self.guard_file()) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).with_context(|| {
+                format!("{} is damaged", self.guard_file().display())
+            })?)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    pub(super) fn guard_file(&self) -> PathBuf {
+        self.git_dir.join("veri-guard.json")
+    }
+
+    fn config_worktree(&self) -> PathBuf {
+        self.git_dir.join("config.worktree")
+    }
+
+    /// `.git` of a linked worktree and the two files that point back.
+    fn ties(&self) -> Result<Vec<Watched>> {
+        if self.git_dir == self.common_dir {
+            return Ok(Vec::new());
+        }
+        let mut files = vec![Watched::of(self.path.join(".git"))?];
+        for name in ["commondir", "gitdir"] {
+            files.push(Watched::of(self.git_dir.join(name))?);
+        }
+        Ok(files)
+    }
+
+    fn whole(&self) -> Result<Vec<Watched>> {
+        let mut paths = vec![
+            self.config_worktree(),
+            self.git_dir.join("info/sparse-checkout"),
+        ];
+        for name in [
+            "info/exclude",
+            "info/attributes",
+            "info/grafts",
+            "objects/info/alternates",
+        ] {
+            paths.push(self.common_dir.join(name));
+        }
+        paths.into_iter().map(Watched::of).collect()
+    }
+
+    /// Every ref that names an object itself, without the stash.
+    pub(super) fn direct_refs(&self) -> Result<BTreeMap<String, String>> {
+        let mut refs = BTreeMap::new();
+        for found in self.git2.references()? {
+            let found = found?;
+            // A name that is not UTF-8 cannot be asked for again through git2.
+            let (Ok(name), Some(target)) = (found.name(), found.target()) else {
+                continue;
+            };
+            if name != STASH {
+                refs.insert(name.to_owned(), target.to_string());
+            }
+        }
+        Ok(refs)
+    }
+
+    /// The stash's commits with their committer's addresses, newest first.
+    pub(super) fn stash(&self) -> Result<Vec<(Oid, Vec<u8>)>> {
+        if !self.git2.reference_has_log(STASH)? {
+            return Ok(Vec::new());
+        }
+        let log = self.git2.reflog(STASH)?;
+        Ok(log
+            .iter()
+            .map(|e| (e.id_new(), e.committer().email_bytes().to_vec()))
+            .collect())
+    }
+
+    /// Folders of the working tree that are repositories of their own, untracked and not ignored.
+    pub(super) fn nested(&self) -> Result<Vec<String>> {
+        let tool = self
+            .git
+            .read(["ls-files", "--others", "--exclude-standard", "-z"]);
+        let out = run::must(tool, "listing untracked files")?;
+        Ok(run::nul_separated(&out.stdout)
+            .filter_map(|path| path.strip_suffix(b"/"))
+            .filter_map(|path| Some(std::str::from_utf8(path).ok()?.to_owned()))
+            .collect())
+    }
+}
+
+/// The stash's ref.
+pub(super) const STASH: &str = "refs/stash";
+
+impl Hooks {
+    fn of(folder: PathBuf) -> Result<Hooks> {
+        let files = Hooks::paths(&folder)?
+            .into_iter()
+            .map(Watched::of)
+            .collect::<Result<_>>()?;
+        Ok(Hooks { folder, files })
+    }
+
+    /// What lies in a folder of hooks now.
+    pub(super) fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(_) if Content::of(folder)? != Content::Other || !folder.is_dir() => {
+                return Ok(Vec::new());
+            }
+            Err(e) => return Err(e).with_context(|| format!("{}", folder.display())),
+        };
+        let mut paths = Vec::new();
+        for entry in entries.take(MOST_HOOKS) {
+            let entry = entry?;
+            if !entry.file_type()?.is_dir() {
+                paths.push(entry.path());
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}

@@ -1,0 +1,450 @@
+//! After a leaf: what it did to git is undone or folded back into plain changes of the working tree.
+//!
+//! Files are compared and put back raw before git is called at all, so that no git call runs with what a
+//! leaf has set up.
+
+use super::config;
+use super::guard::{Guard, Head, Hooks, LEAF_EMAIL};
+use super::repo;
+use super::run;
+use super::saved::{self, Refs};
+use super::snapshot::{self, Content, Watched};
+use super::stage;
+use super::tree;
+use super::worktree::WorkTree;
+use anyhow::{Context, Result};
+use git2::{ErrorCode, ObjectType, Oid};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a leaf did to git.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// What makes git run or hide something and was changed: saved under discarded, put back, a failed
+    /// check. One line each.
+    pub tampered: Vec<String>,
+    /// What was folded back, put aside, or left because somebody else did it. One line each.
+    pub noted: Vec<String>,
+}
+
+/// Contents of tampered files, to be kept.
+type Kept = Vec<(PathBuf, Vec<u8>)>;
+
+impl Guard {
+    /// Puts git back to how it was before the leaf; the files of the working tree stay as the leaf left
+    /// them. What it committed, staged, stashed, branched or set up is kept under
+    /// `refs/veri/issue-<n>/discarded/`. Done twice it does nothing more.
+    ///
+    /// # Errors
+    /// git-failed; io errors.
+    pub fn settle(&self, wt: &WorkTree, issue: u64) -> Result<Settled> {
+        let mut settled = Settled::default();
+        let mut kept = Kept::new();
+        let aside = wt.git_dir.join("veri-aside");
+        self.files_back(&aside, &mut settled, &mut kept)?;
+        self.config_back(wt, &aside, &mut settled, &mut kept)?;
+        keep_files(wt, issue, &kept)?;
+        self.head_back(wt, issue, &mut settled)?;
+        self.refs_back(wt, issue, &mut settled)?;
+        self.stash_back(wt, issue, &mut settled)?;
+        self.flatten(wt, &aside, &mut settled)?;
+        stage::remove_if_there(&wt.guard_file())?;
+        Ok(settled)
+    }
+
+    fn files_back(&self, aside: &Path, settled: &mut Settled, kept: &mut Kept) -> Result<()> {
+        for file in self.ties.iter().chain(&self.whole) {
+            file_back(file, aside, settled, kept)?;
+        }
+        for hooks in &self.hooks {
+            for path in Hooks::paths(&hooks.folder)? {
+                if hooks.files.iter().all(|file| file.path != path) {
+                    let new = Watched {
+                        path,
+                        content: Content::Absent,
+                    };
+                    file_back(&new, aside, settled, kept)?;
+                }
+            }
+            for file in &hooks.files {
+                file_back(file, aside, settled, kept)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn config_back(
+        &self,
+        wt: &WorkTree,
+        aside: &Path,
+        settled: &mut Settled,
+        kept: &mut Kept,
+    ) -> Result<()> {
+        // Reading a named file runs nothing, follows no include, and does not look at the repository.
+        let git = wt.git.at("/");
+        let mut known = BTreeSet::new();
+        for file in &self.config {
+            known.insert(file.path.clone());
+            mend(&git, file, aside, settled, kept)?;
+        }
+        // A file that was not part of the configuration before: a new ~/.gitconfig.
+        for path in config::files(&wt.git)? {
+            let watched = self.whole.iter().any(|file| file.path == path);
+            if !watched && known.insert(path.clone()) {
+                let new = Watched {
+                    path,
+                    content: Content::Absent,
+                };
+                mend(&git, &new, aside, settled, kept)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// HEAD, branch, index, and whatever git is in the middle of.
+    fn head_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
+        let refs = wt.refs(issue);
+        let base = Oid::from_str(&self.commit)?;
+        if wt.linked {
+            for lock in ["index.lock", "HEAD.lock"] {
+                stage::remove_if_there(&wt.git_dir.join(lock))?;
+            }
+        }
+        if let Some(what) = repo::in_progress(&wt.git2) {
+            settled.noted.push(format!(
+                "a {what} that the leaf left unfinished was called off"
+            ));
+            wt.git2.cleanup_state()?;
+        }
+        for left in [
+            "AUTO_MERGE",
+            "SQUASH_MSG",
+            "BISECT_START",
+            "BISECT_NAMES",
+            "BISECT_TERMS",
+        ] {
+            stage::remove_if_there(&wt.git_dir.join(left))?;
+        }
+        let now = match wt.git2.find_reference("HEAD") {
+            Ok(head) => match head.symbolic_target()? {
+                Some(branch) => Head::Branch(branch.to_owned()),
+                None => Head::Detached(head.target().map(|o| o.to_string()).unwrap_or_default()),
+            },
+            Err(_) => Head::Detached(String::new()),
+        };
+        let mut tips = BTreeSet::new();
+        tips.extend(wt.git2.refname_to_id("HEAD").ok());
+        if let Head::Branch(branch) = &self.head {
+            tips.extend(wt.git2.refname_to_id(branch).ok());
+        }
+        tips.remove(&base);
+        for tip in tips {
+            let why = "commits that a leaf made; their files stayed in the working tree";
+            let kept = keep_commit(refs, wt, tip, base, why)?;
+            settled.noted.push(format!(
+                "the leaf moved on to {tip}: folded back, kept as {kept}"
+            ));
+        }
+        if now != self.head {
+            match &self.head {
+                Head::Branch(branch) => {
+                    let log = "veri: a leaf's switch undone";
+                    wt.git2.reference_symbolic("HEAD", branch, true, log)?;
+                }
+                Head::Detached(oid) => wt.git2.set_head_detached(Oid::from_str(oid)?)?,
+            }
+            settled
+                .noted
+                .push("the leaf had switched to another branch: switched back".to_owned());
+        }
+        match &self.head {
+            Head::Branch(branch) => {
+                if wt.git2.refname_to_id(branch).ok() != Some(base) {
+                    wt.git2
+                        .reference(branch, base, true, "veri: a leaf's commits folded back")?;
+                }
+            }
+            Head::Detached(_) => {}
+        }
+        self.index_back(wt)
+    }
+
+    fn index_back(&self, wt: &WorkTree) -> Result<()> {
+        let index = wt.git_dir.join("index");
+        if fs::read(&index).unwrap_or_default() == self.index {
+            return Ok(());
+        }
+        let content = if self.index.is_empty() {
+            Content::Absent
+        } else {
+            Content::File {
+                mode: 0o644,
+                bytes: self.index.clone(),
+            }
+        };
+        let watched = Watched {
+            path: index,
+            content,
+        };
+        watched.put_back(&wt.git_dir.join("veri-aside"))?;
+        // git takes files that are as new as the index for possibly changed: the time is part of it.
+        match self.index_time {
+            Some(time) => stage::set_modified(&watched.path, time),
+            None => Ok(()),
+        }
+    }
+
+    fn refs_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
+        let refs = wt.refs(issue);
+        let own = refs.name("");
+        let discarded = refs.name("discarded/");
+        let now = wt.direct_refs()?;
+        let names: BTreeSet<&String> = self.refs.keys().chain(now.keys()).collect();
+        for name in names {
+            let (old, new) = (self.refs.get(name), now.get(name));
+            let on_head = matches!(&self.head, Head::Branch(branch) if branch == name);
+            // What was put aside since the guard was set is ours; so are the refs of other issues' runs.
+            let added_by_us = name.starts_with(&discarded) && old.is_none();
+            let other_issue = name.starts_with("refs/veri/") && !name.starts_with(&own);
+            if old == new || on_head || added_by_us || other_issue {
+                continue;
+            }
+            let leafs = name.starts_with(&own) || is_leafs(wt, name)?;
+            ref_back(wt, refs, name, (old, new), leafs, settled)
+                .with_context(|| format!("settling {name}"))?;
+        }
+        Ok(())
+    }
+
+    fn stash_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
+        let refs = wt.refs(issue);
+        let now = wt.stash()?;
+        for (number, (oid, email)) in now.iter().enumerate().rev() {
+            if self.stash.contains(&oid.to_string()) || email != LEAF_EMAIL.as_bytes() {
+                continue;
+            }
+            let why = "what a leaf stashed";
+            let kept = keep_commit(refs, wt, *oid, Oid::from_str(&self.commit)?, why)?;
+            let entry = format!("stash@{{{number}}}");
+            run::must(
+                wt.git.quiet(["stash", "drop", "--quiet", &entry]),
+                "dropping a leaf's stash",
+            )?;
+            settled.noted.push(format!(
+                "the leaf's own stash was kept as {kept} and dropped"
+            ));
+        }
+        for old in &self.stash {
+            let old = Oid::from_str(old)?;
+            if now.iter().any(|(oid, _)| *oid == old) || wt.git2.find_commit(old).is_err() {
+                continue;
+            }
+            let kept = refs.keep(old)?;
+            settled.noted.push(format!(
+                "a stash entry vanished while the leaf ran; it is kept as {kept} (`git stash apply` \
+                 takes it)"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes plain files of repositories that the leaf made within the working tree: git could not commit
+    /// what is in them.
+    fn flatten(&self, wt: &WorkTree, aside: &Path, settled: &mut Settled) -> Result<()> {
+        // A repository may lie within another.
+        for _ in 0..100 {
+            let mut any = false;
+            for folder in wt.nested()? {
+                let inner = wt.path.join(&folder).join(".git");
+                if self.nested.contains(&folder) || fs::symlink_metadata(&inner).is_err() {
+                    continue;
+                }
+                snapshot::move_aside(&inner, aside)?;
+                any = true;
+                settled.noted.push(format!(
+                    "{folder} had been made a repository of its own: its files are plain files now, \
+                     its .git was moved to {}",
+                    aside.display()
+                ));
+            }
+            if !any {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn file_back(file: &Watched, aside: &Path, settled: &mut Settled, kept: &mut Kept) -> Result<()> {
+    let Some(now) = file.changed()? else {
+        return Ok(());
+    };
+    let what = match (&file.content, &now) {
+        (Content::Absent, _) => "written",
+        (_, Content::Absent) => "removed",
+        _ => "changed",
+    };
+    settled
+        .tampered
+        .push(format!("{} was {what}", file.path.display()));
+    if let Some(bytes) = now.kept() {
+        kept.push((file.path.clone(), bytes));
+    }
+    file.put_back(aside)
+}
+
+fn mend(
+    git: &run::Git,
+    file: &Watched,
+    aside: &Path,
+    settled: &mut Settled,
+    kept: &mut Kept,
+) -> Result<()> {
+    let Some(now) = file.changed()? else {
+        return Ok(());
+    };
+    let mended = config::mend(git, file, &now, aside)?;
+    let shown = file.path.display();
+    if !mended.tampered.is_empty() {
+        settled
+            .tampered
+            .push(format!("{shown}: {} changed", mended.tampered.join(", ")));
+        if let Some(bytes) = now.kept() {
+            kept.push((file.path.clone(), bytes));
+        }
+    }
+    if !mended.identity.is_empty() {
+        settled
+            .noted
+            .push(format!("{shown}: {} put back", mended.identity.join(", ")));
+    }
+    if mended.others {
+        settled.noted.push(format!(
+            "{shown}: other settings changed meanwhile and were left"
+        ));
+    }
+    Ok(())
+}
+
+/// Keeps the contents of tampered files as blobs of one discarded commit.
+fn keep_files(wt: &WorkTree, issue: u64, kept: &Kept) -> Result<()> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let mut builder = wt.git2.treebuilder(None)?;
+    let mut why = "what a leaf set up in git's own files; it was put back".to_owned();
+    why.push('\n');
+    for (number, (path, bytes)) in kept.iter().enumerate() {
+        let base = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let name = format!("{number}-{base}");
+        builder.insert(&name, wt.git2.blob(bytes)?, 0o100_644)?;
+        why.push_str(&format!("\n{name}: {}", path.display()));
+    }
+    let tree = builder.write()?;
+    wt.refs(issue).discard(tree, None, &why).map(drop)
+}
+
+/// Puts one ref back that a leaf moved, made or deleted, or says that somebody else did.
+fn ref_back(
+    wt: &WorkTree,
+    refs: Refs<'_>,
+    name: &str,
+    (old, new): (Option<&String>, Option<&String>),
+    leafs: bool,
+    settled: &mut Settled,
+) -> Result<()> {
+    let oid = |text: &String| Oid::from_str(text);
+    match (old, new) {
+        (Some(old), None) => {
+            // A deletion leaves no trace of who did it.
+            let old = oid(old)?;
+            if name.starts_with(&refs.name("")) {
+                wt.git2.reference(name, old, false, "veri: put back")?;
+                settled
+                    .noted
+                    .push(format!("{name} had been deleted: put back"));
+            } else if name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
+                let kept = refs.keep(old)?;
+                settled.noted.push(format!(
+                    "{name} was deleted while the leaf ran; what it named is kept as {kept}"
+                ));
+            }
+        }
+        (old, Some(new)) if leafs => {
+            let new = oid(new)?;
+            let base = old.map(oid).transpose()?;
+            let kept = keep_any(refs, wt, new, base, &format!("{name}, as a leaf left it"))?;
+            match base {
+                Some(base) => {
+                    moved_back(wt, name, base, new)?;
+                    settled
+                        .noted
+                        .push(format!("{name} was moved back; kept as {kept}"));
+                }
+                None => {
+                    saved::delete(&wt.git2, name)?;
+                    settled
+                        .noted
+                        .push(format!("{name} was removed; kept as {kept}"));
+                }
+            }
+        }
+        _ if name.starts_with("refs/remotes/") => {}
+        _ => settled.noted.push(format!(
+            "{name} changed while the leaf ran, but not by the leaf: left"
+        )),
+    }
+    Ok(())
+}
+
+/// Moves a ref back unless somebody moved it meanwhile.
+fn moved_back(wt: &WorkTree, name: &str, to: Oid, from: Oid) -> Result<()> {
+    match wt
+        .git2
+        .reference_matching(name, to, true, from, "veri: a leaf's change undone")
+    {
+        Err(e) if e.code() == ErrorCode::Modified => Ok(()),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+/// Whether the newest entry of a ref's log bears the leaf's address.
+fn is_leafs(wt: &WorkTree, name: &str) -> Result<bool> {
+    if !wt.git2.reference_has_log(name)? {
+        return Ok(false);
+    }
+    let log = wt.git2.reflog(name)?;
+    let newest = log.get(0);
+    Ok(newest.is_some_and(|entry| entry.committer().email_bytes() == LEAF_EMAIL.as_bytes()))
+}
+
+fn keep_any(
+    refs: Refs<'_>,
+    wt: &WorkTree,
+    object: Oid,
+    base: Option<Oid>,
+    why: &str,
+) -> Result<String> {
+    let commit = wt
+        .git2
+        .find_object(object, None)
+        .and_then(|found| found.peel(ObjectType::Commit));
+    match (commit, base) {
+        (Ok(commit), Some(base)) if wt.git2.find_commit(base).is_ok() => {
+            keep_commit(refs, wt, commit.id(), base, why)
+        }
+        (Ok(commit), None) => keep_commit(refs, wt, commit.id(), wt.head()?, why),
+        _ => refs.keep(object),
+    }
+}
+
+/// Keeps a commit with its history under a discarded ref, as a change from `base`.
+fn keep_commit(refs: Refs<'_>, wt: &WorkTree, commit: Oid, base: Oid, why: &str) -> Result<String> {
+    let tree = tree::of_commit(&wt.git2, commit)?;
+    refs.discard_with(tree, &[base, commit], why)
+}
