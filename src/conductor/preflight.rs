@@ -49,6 +49,8 @@ impl Run<'_> {
             ground,
             suite_ms: 0,
             isolation: None,
+            env_file: String::new(),
+            debris: Vec::new(),
         });
         let baseline = self.baseline(start.tip)?; // 10
 
@@ -56,12 +58,11 @@ impl Run<'_> {
         self.tree.take_branch(self.issue_number, start.tip)?;
         self.store_skill_commit(skill)?;
         let said = format!(
-            "preflight passed: base {} @ {:.9}, tests `{}` ({:.1} s){}",
+            "preflight passed: base {} @ {:.9}, tests `{}` ({:.1} s)",
             start.base.name,
             start.base.commit.to_string(),
             test_command,
-            baseline.suite_ms as f64 / 1000.0,
-            if baseline.no_tests { ", no tests yet" } else { "" }
+            baseline.suite_ms as f64 / 1000.0
         );
         let issue = self.issue.as_ref();
         let fields = json!({

@@ -152,6 +152,7 @@ pub(super) fn input(event: &Event, effect: Option<&Effect>) -> Entry {
         Event::Published { url } => entry(Kind::Pr, json!({ "url": url })),
         Event::StopAsked { mode } => entry(Kind::Stop, json!({ "mode": mode }))
             .say(format!("a stop was asked for ({mode})")),
+        Event::Interrupted => entry(Kind::Stop, Value::Null).say("the running suite is ended by the stop"),
         Event::Failed(bail) => entry(Kind::Bail, bail_fields(bail)),
         Event::Unwound => entry(Kind::RunEnd, json!({ "what": "put-back" })),
     }

@@ -3,6 +3,7 @@
 use super::record::{self, Entry};
 use super::settings::Settings;
 use super::signals::Asked;
+use super::checks::StoppedInSuite;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::cause::{Bail, Cause};
@@ -62,6 +63,10 @@ pub(super) struct Ready {
     pub(super) suite_ms: u64,
     /// What the pull request must say of the ground, if anything.
     pub(super) isolation: Option<String>,
+    /// The hash of the declared environment file; empty for none.
+    pub(super) env_file: String,
+    /// Files that suites are known to leave behind: not part of a candidate.
+    pub(super) debris: Vec<Vec<u8>>,
 }
 
 impl Run<'_> {
@@ -86,6 +91,7 @@ impl Run<'_> {
             }
             let (event, fields) = match self.perform(&effect) {
                 Ok(outcome) => outcome,
+                Err(error) if error.is::<StoppedInSuite>() => (Event::Interrupted, Value::Null),
                 Err(error) => (Event::Failed(classify(&error, &effect)), Value::Null),
             };
             self.crash_point("after");

@@ -89,6 +89,8 @@ pub enum Event {
         /// How urgently.
         mode: StopMode,
     },
+    /// A stop request of mode now ended what was awaited (a suite, a setup).
+    Interrupted,
     /// The effect that was awaited found that the run cannot go on.
     Failed(Bail),
     /// The working tree is put back.

@@ -72,6 +72,14 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
             notes.push(Effect::Mirror);
         }
         (_, Event::Failed(bail)) => end(state, Ending::Bailed(bail)),
+        (At::Preflight, Event::Interrupted) => {
+            state.at = At::Ended(Ending::Stopped(state.stop.unwrap_or(StopMode::Now)));
+            notes.push(Effect::Mirror);
+        }
+        (At::Unwinding(_), Event::Interrupted) => return illegal(&state.at, &event),
+        (_, Event::Interrupted) => {
+            end(state, Ending::Stopped(state.stop.unwrap_or(StopMode::Now)));
+        }
         (At::Preflight, Event::PreflightPassed { ledger }) => {
             state.at = match state.then.take().map(|at| *at) {
                 Some(at @ (At::Working | At::CommitPlan(_))) => at,

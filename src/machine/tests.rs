@@ -487,6 +487,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         ]
         .prop_map(|mode| Event::StopAsked { mode }),
         Just(Event::Failed(bail(Cause::GitFailed))),
+        Just(Event::Interrupted),
         Just(Event::Unwound),
     ]
 }

@@ -1,0 +1,497 @@
+//! The ground, the suite, and what the checks establish on them.
+
+use super::leaves::oid;
+use super::run::Run;
+use crate::agent;
+use crate::blind;
+use crate::cause::{Bail, Cause};
+use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
+use crate::event::Kind;
+use crate::git::tree;
+use crate::ground::command::{Ended, Launch};
+use crate::ground::isolation::{self, Isolation, IsolationAsk};
+use crate::ground::project::Project;
+use crate::ground::setup::{Setup, SetupAsk, setup_for};
+use crate::ground::{Ground, Verify};
+use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
+use crate::machine::{Checked, Event, Work};
+use crate::role::{Claim, StopMode};
+use crate::suite::run::SuiteAsk;
+use crate::suite::{ResultKey, Results, SuiteEnd, SuiteRun, TestPaths};
+use anyhow::{Result, anyhow};
+use git2::{Oid, Repository};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a setup command may take.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// What the baseline showed.
+pub(super) struct Baseline {
+    pub(super) suite_ms: u64,
+    /// What the pull request must say about isolation, if anything.
+    pub(super) isolation: Option<String>,
+}
+
+/// A suite was ended by a stop request of mode now.
+#[derive(Debug, thiserror::Error)]
+#[error("a stop request of mode now ended a suite")]
+pub(super) struct StoppedInSuite;
+
+impl Run<'_> {
+    pub(super) fn ready(&self) -> Result<&super::run::Ready> {
+        self.ready.as_ref().ok_or_else(|| anyhow!("preflight has not passed in this start"))
+    }
+
+    pub(super) fn ready_mut(&mut self) -> Result<&mut super::run::Ready> {
+        self.ready.as_mut().ok_or_else(|| anyhow!("preflight has not passed in this start"))
+    }
+
+    /// What `ground.pass_env` names, for verifiers; suites and developers keep the caller's environment.
+    pub(super) fn declared_env(&self) -> Vec<(OsString, OsString)> {
+        let names = &self.settings.config.ground.pass_env;
+        let value = |name: &String| Some((name.into(), self.ask.env.get(name)?.to_owned()));
+        names.iter().filter_map(value).collect()
+    }
+
+    fn suite_env(&self) -> Vec<(OsString, OsString)> {
+        agent::suite_environment(self.ask.env.all(), &self.declared_env()).into_iter().collect()
+    }
+
+    /// Which paths are tests.
+    pub(super) fn test_paths(&self) -> Result<TestPaths> {
+        TestPaths::new(&self.settings.config.tests.paths, &self.ready()?.test_command)
+    }
+
+    /// A suite or setup of a conductor that was killed may still run in the ground: it is ended first.
+    fn quiet(&self, records: &std::path::Path) -> Result<()> {
+        let records = Records::new(records)?.with_shim(&self.ask.program);
+        for listed in leaf::list(&records)? {
+            if listed.alive {
+                leaf::kill(&records, &listed.name, KillWhy::Stop)?;
+                leaf::settle_newest(&records, &listed.name, None, &mut || None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the check ground to a tree and sets it up.
+    pub(super) fn bring_ground(&mut self, tree: Oid) -> Result<()> {
+        let repo = Repository::open(self.tree.path())?;
+        let mut ready = self.ready.take().ok_or_else(|| anyhow!("preflight has not begun"))?;
+        let brought = ready
+            .ground
+            .bring_to(&repo, tree)
+            .and_then(|_| self.set_up(&repo, tree, &mut ready.ground));
+        self.ready = Some(ready);
+        brought
+    }
+
+    fn set_up(&mut self, repo: &Repository, tree: Oid, ground: &mut Ground) -> Result<()> {
+        let commands = match &self.settings.config.ground.setup {
+            Some(commands) => commands.clone(),
+            None => setup_for(&Project::of_tree(repo, tree)?),
+        };
+        let env = self.suite_env();
+        let ask = SetupAsk { commands: &commands, env: &env, timeout: SETUP_TIMEOUT };
+        match ground.setup(&ask, &mut |launch| self.supervise(launch))? {
+            Setup::Current | Setup::Done => Ok(()),
+            Setup::Failed { ended: Ended::Stopped, .. } => Err(StoppedInSuite.into()),
+            Setup::Failed { command, ended, log } => Err(Bail::needs_user(format!(
+                "The proving ground could not be set up: `{command}` ended with {ended:?}. Say how under [ground] \
+                 setup in .veri.toml. The end of its output ({}):\n{}",
+                log.display(),
+                check::tail(&log, self.settings.tail_bytes())
+            ))
+            .into()),
+        }
+    }
+
+    /// The supervisor, for what runs in a ground.
+    fn supervise(&mut self, launch: &Launch) -> Result<Ended> {
+        let records = Records::new(&launch.records)?.with_shim(&self.ask.program);
+        let spec = Spec {
+            name: launch.name.clone(),
+            launch: LaunchId::random()?,
+            argv: launch.argv.clone(),
+            cwd: launch.cwd.clone(),
+            env: launch.env.clone(),
+            stdin: None,
+            stdout: launch.output.clone(),
+            stderr: launch.output.clone(),
+            wall: launch.wall,
+            grace: leaf::DEFAULT_GRACE,
+            output_cap: Some(self.settings.output_cap()),
+        };
+        let mut running = leaf::start(&records, &spec)?;
+        let tdd = self.tree.tdd();
+        let signals = &mut self.signals;
+        let end = running.wait(None, &mut || {
+            let mode = super::stop::look(&tdd).mode().max(signals.mode());
+            (mode == Some(StopMode::Now)).then_some(KillWhy::Stop)
+        })?;
+        Ok(match end {
+            End::Done { code } => Ended::Code(code),
+            End::KilledStuck { .. } => Ended::TimedOut,
+            End::KilledByStop => Ended::Stopped,
+            End::SpawnFailed { code, .. } => Ended::Unstartable(code),
+            End::KilledExternal { signal } => Ended::Signal(signal.unwrap_or(9)),
+            End::Lost | End::NeverStarted | End::StillRunning => Ended::Signal(9),
+        })
+    }
+
+    /// Runs the suite or an extra check on a tree, or remembers what that gave.
+    pub(super) fn suite_on(&mut self, run: check::Run) -> Result<SuiteRun> {
+        let ready = self.ready()?;
+        let (name, command) = match run.what {
+            What::Suite => ("suite".to_owned(), ready.test_command.clone()),
+            What::Extra(index) => {
+                let command = self.settings.config.checks.get(index);
+                (format!("check-{}", index + 1), command.ok_or_else(|| anyhow!("no extra check {index}"))?.clone())
+            }
+        };
+        let known = (ready.suite_ms > 0).then_some(ready.suite_ms);
+        let timeout = self.settings.suite_timeout(known);
+        self.bring_ground(run.tree)?;
+        let before = self.settings.config.ground.before_suite.clone();
+        let env = self.suite_env();
+        let results = Results::below(&self.home);
+        let tree = run.tree.to_string();
+        let mut ready = self.ready.take().ok_or_else(|| anyhow!("preflight has not begun"))?;
+        let setup = ready.ground.setup_key().to_owned();
+        let key = ResultKey {
+            tree: &tree,
+            command: &command,
+            before: before.as_deref().unwrap_or_default(),
+            setup: &setup,
+            env_file: &ready.env_file,
+        };
+        if !run.again
+            && let Some(known) = results.get(&key)
+        {
+            self.ready = Some(ready);
+            return Ok(known);
+        }
+        let mut ask = SuiteAsk {
+            ground: &mut ready.ground,
+            tree: run.tree,
+            name: &name,
+            command: &command,
+            before: before.as_deref(),
+            env: &env,
+            timeout,
+        };
+        let ran = crate::suite::run::run(&mut ask, &mut |launch| self.supervise(launch));
+        if let Ok(ran) = &ran {
+            for path in &ran.debris {
+                if !ready.debris.contains(path) {
+                    ready.debris.push(path.clone());
+                }
+            }
+        }
+        self.ready = Some(ready);
+        let ran = ran?;
+        if let Some(path) = ran.altered.first() {
+            let path = String::from_utf8_lossy(path).escape_debug().to_string();
+            let said = format!("the suite changed tracked files of its checkout ({path} …); they are put right");
+            self.say(Kind::Check, said)?;
+        }
+        results.put(&key, &ran.run)
+    }
+
+    /// 10. The suite and the extra checks pass on a tree, in a ground that is shown to be isolated.
+    pub(super) fn run_baseline(&mut self, tree: Oid) -> Result<Baseline> {
+        let records = self.ready()?.ground.records().to_owned();
+        self.quiet(&records)?;
+        if let Some(file) = self.settings.config.ground.env_file.clone() {
+            let from = self.repo.checkout().join(&file);
+            let ready = self.ready_mut()?;
+            ready.env_file = ready.ground.declare_env_file(&from, &PathBuf::from(&file))?;
+        }
+        let run = self.suite_on(check::Run { tree, what: What::Suite, again: false })?;
+        self.baseline_passes(&run, "suite")?;
+        let suite_ms = run.wall_ms.max(1);
+        self.ready_mut()?.suite_ms = suite_ms;
+        for index in 0..self.settings.config.checks.len() {
+            let run = self.suite_on(check::Run { tree, what: What::Extra(index), again: false })?;
+            self.baseline_passes(&run, "extra check")?;
+        }
+        let isolation = self.isolation(tree)?;
+        Ok(Baseline { suite_ms, isolation })
+    }
+
+    fn baseline_passes(&self, run: &SuiteRun, what: &str) -> Result<()> {
+        let tail = || check::tail(&run.log, self.settings.tail_bytes());
+        let command = &run.command;
+        let log = run.log.display();
+        Err(match &run.end {
+            SuiteEnd::Passed => return Ok(()),
+            SuiteEnd::Stopped => StoppedInSuite.into(),
+            SuiteEnd::KilledExternal { signal } => {
+                Bail::new(Cause::KilledExternal, format!("The {what} `{command}` was ended by signal {signal} that was not veri's; run again to go on.")).into()
+            }
+            SuiteEnd::Unrunnable { code } => Bail::needs_user(format!(
+                "The {what} `{command}` cannot be run in the proving ground (exit {code}): name another with --test-cmd, \
+                 or say under [ground] setup how its tools get there. Its output ({log}):\n{}",
+                tail()
+            ))
+            .into(),
+            SuiteEnd::Failed { .. } | SuiteEnd::TimedOut { .. } | SuiteEnd::Crashed { .. } => {
+                let ignored = self.ignored_in_checkout();
+                let hint = if ignored.is_empty() {
+                    String::new()
+                } else {
+                    format!(
+                        "\nThe ground is a clean checkout: these files of yours are ignored by git and are not in it: {}. \
+                         If the suite needs one, declare it (ground.env_file) or make it (ground.setup).",
+                        ignored.join(", ")
+                    )
+                };
+                Bail::new(
+                    Cause::BaselineRed,
+                    format!(
+                        "The {what} `{command}` does not pass before any work was done: {}. Nothing was changed. Mend it \
+                         on the base, then run again.{hint}\nThe end of its output ({log}):\n{}",
+                        run.end,
+                        tail()
+                    ),
+                )
+                .into()
+            }
+        })
+    }
+
+    /// Ignored files and folders of the person's checkout, the usual build folders aside.
+    fn ignored_in_checkout(&self) -> Vec<String> {
+        let listed = crate::tool::Tool::new("git")
+            .dir(self.repo.checkout())
+            .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .run();
+        let Ok(listed) = listed else { return Vec::new() };
+        String::from_utf8_lossy(&listed.stdout)
+            .split('\0')
+            .filter(|p| !p.is_empty() && !p.starts_with(".tdd"))
+            .filter(|p| !matches!(*p, "target/" | "node_modules/" | ".venv/" | "dist/" | "build/"))
+            .take(10)
+            .map(|p| p.escape_debug().to_string())
+            .collect()
+    }
+
+    /// The suite tests the ground's code and no other: shown by making that code unusable.
+    fn isolation(&mut self, tree: Oid) -> Result<Option<String>> {
+        if self.settings.config.ground.isolation.as_deref() == Some("trust") {
+            return Ok(Some("ground.isolation = \"trust\": not proven, on the word of the configuration".to_owned()));
+        }
+        let paths = self.test_paths()?;
+        let command = self.ready()?.test_command.clone();
+        let setup = self.ready()?.ground.setup_key().to_owned();
+        let base = tree.to_string();
+        let shown = match isolation::recall(&self.home, &base, &setup, &command) {
+            Some(known) => known,
+            None => {
+                self.bring_ground(tree)?;
+                let repo = Repository::open(self.tree.path())?;
+                let project = Project::of_tree(&repo, tree)?;
+                let scripts = project.test_scripts();
+                let commands: Vec<&str> = std::iter::once(command.as_str()).chain(scripts.iter().map(String::as_str)).collect();
+                let env = self.suite_env();
+                let timeout = self.settings.suite_timeout(Some(self.ready()?.suite_ms));
+                let checkouts = [self.repo.checkout().to_owned(), self.tree.path().to_owned()];
+                let mut ready = self.ready.take().ok_or_else(|| anyhow!("preflight has not begun"))?;
+                let ask = IsolationAsk {
+                    languages: &project.languages(),
+                    is_test: &|path| paths.kind(path).is_some(),
+                    commands: &commands,
+                    checkouts: &checkouts,
+                    env: &env,
+                };
+                let shown = ready.ground.isolation(&ask, &mut |ground| {
+                    let launch = ground.suite_launch("isolation", &command, &env, timeout)?;
+                    Ok(SuiteEnd::of(&self.supervise(&launch)?, timeout).trial())
+                });
+                self.ready = Some(ready);
+                let shown = shown?;
+                isolation::remember(&self.home, &base, &setup, &command, &shown)?;
+                shown
+            }
+        };
+        match shown {
+            Isolation::Shown => Ok(None),
+            Isolation::Interrupted => Err(StoppedInSuite.into()),
+            Isolation::NotShown { why } => {
+                self.say(Kind::Preflight, format!("isolation of the proving ground is not shown: {why}"))?;
+                Ok(Some(why))
+            }
+            Isolation::Leads { what } => Err(Bail::needs_user(format!(
+                "The suite passes though every program file of the clean checkout was made unusable, so it tests other \
+                 code: {what}. Make the ground's own dependencies under [ground] setup, or say \
+                 ground.isolation = \"trust\" if that is meant; the pull request will name it."
+            ))
+            .into()),
+        }
+    }
+
+    /// A fresh checkout without history for one verifier, set up like the check ground.
+    pub(super) fn verify_ground(&mut self, candidate: Oid, base: Option<Oid>) -> Result<Verify> {
+        let repo = Repository::open(self.tree.path())?;
+        let mut verify = Verify::make(&self.home, &repo, candidate, base)?;
+        if let Some(file) = self.settings.config.ground.env_file.clone() {
+            let from = self.repo.checkout().join(&file);
+            verify.ground().declare_env_file(&from, &PathBuf::from(&file))?;
+        }
+        self.set_up(&repo, candidate, verify.ground())?;
+        Ok(verify)
+    }
+
+    /// The suite's own record on the tree that a verifier judges.
+    pub(super) fn suite_log(&mut self, candidate: Oid, _claim: &Claim) -> Result<SuiteRun> {
+        self.suite_on(check::Run { tree: candidate, what: What::Suite, again: false })
+    }
+
+    pub(super) fn check(&mut self, work: &Work) -> Result<(Event, Value)> {
+        let candidate = oid(work.candidate.as_ref())?;
+        let head = self.tree.head_tree()?;
+        let start = self.start_tree(&work.from)?.unwrap_or(head);
+        if work.claim == Claim::Refactor && candidate == head {
+            return Ok((Event::Checked(Checked::Unchanged), Value::Null));
+        }
+        // A test that was sent back because it passes at once may come back as it was: then the claim is
+        // that the behaviour is already there.
+        let insists = work.claim == Claim::Red && work.passed_at_once;
+        if candidate == start && !insists {
+            let checked = match work.claim {
+                Claim::Refactor => Checked::Fails { reasons: vec!["nothing was changed since the refused attempt".to_owned()] },
+                _ => Checked::Unchanged,
+            };
+            return Ok((Event::Checked(checked), Value::Null));
+        }
+        let outcome = self.establish(work, candidate)?;
+        self.checked(outcome)
+    }
+
+    /// What must hold of a candidate for its claim.
+    fn establish(&mut self, work: &Work, candidate: Oid) -> Result<Outcome> {
+        let repo = Repository::open(self.tree.path())?;
+        let paths = self.test_paths()?;
+        let from = match (work.claim, &work.red) {
+            (Claim::Green, Some(red)) => oid(Some(red))?,
+            _ => self.tree.head_tree()?,
+        };
+        let ask = CheckAsk {
+            repo: &repo,
+            paths: &paths,
+            from,
+            candidate,
+            max_file_bytes: self.settings.max_file_bytes(),
+            tampered: &[],
+            tdd_touched: &[],
+            extra_checks: self.settings.config.checks.len(),
+            tail_bytes: self.settings.tail_bytes(),
+        };
+        let rules = RedRules { forbid_stubs: self.settings.config.tests.red_stubs.as_deref() == Some("forbid") };
+        let mut run = |run: check::Run| self.suite_on(run);
+        match work.claim {
+            Claim::Red | Claim::AlreadyThere => check::red(&ask, rules, &mut run),
+            Claim::Green => check::green(&ask, &mut run),
+            Claim::Refactor => check::refactor(&ask, &mut run),
+            Claim::NoTest => check::no_test(&ask, &mut run),
+        }
+    }
+
+    fn checked(&self, outcome: Outcome) -> Result<(Event, Value)> {
+        let evidence = |evidence: &Evidence| json!({ "evidence": evidence });
+        Ok(match outcome {
+            Outcome::Holds { evidence: e, .. } => (Event::Checked(Checked::Holds), evidence(&e)),
+            Outcome::Failed { reasons, evidence: e } => {
+                (Event::Checked(Checked::Fails { reasons }), evidence(&e))
+            }
+            Outcome::Unchanged => (Event::Checked(Checked::Unchanged), Value::Null),
+            Outcome::PassesAtOnce { evidence: e } => {
+                let reasons = vec![
+                    "the new test passes at once, without any change of the code. If the behaviour is missing, \
+                     the test does not show that: make it fail for want of the behaviour. If the behaviour is \
+                     already there, leave the test as it is"
+                        .to_owned(),
+                ];
+                (Event::Checked(Checked::PassesAtOnce { reasons }), evidence(&e))
+            }
+            Outcome::Bail(bail) => return Err(bail.into()),
+            Outcome::Stopped => return Err(StoppedInSuite.into()),
+        })
+    }
+
+    /// The checks of a claim on the tree that a hook made of its candidate; None when they hold.
+    pub(super) fn check_again(&mut self, work: &Work, got: Oid) -> Result<Option<Vec<String>>> {
+        match self.establish(work, got)? {
+            Outcome::Holds { .. } => Ok(None),
+            Outcome::Failed { reasons, .. } => Ok(Some(reasons)),
+            Outcome::Unchanged => Ok(Some(vec!["hooks took back every change".to_owned()])),
+            Outcome::PassesAtOnce { .. } if work.claim == Claim::AlreadyThere => Ok(None),
+            Outcome::PassesAtOnce { .. } => Ok(Some(vec!["the test passes at once".to_owned()])),
+            Outcome::Bail(bail) => Err(bail.into()),
+            Outcome::Stopped => Err(StoppedInSuite.into()),
+        }
+    }
+
+    /// An approved already-there claim: the verifier's patch must make the suite fail.
+    pub(super) fn prove(&mut self, work: &Work) -> Result<(Event, Value)> {
+        let crate::machine::Stage::Prove { patch } = &work.stage else {
+            return Err(anyhow!("nothing is to be proven"));
+        };
+        let repo = Repository::open(self.tree.path())?;
+        let paths = self.test_paths()?;
+        let ask = CheckAsk {
+            repo: &repo,
+            paths: &paths,
+            from: self.tree.head_tree()?,
+            candidate: oid(work.candidate.as_ref())?,
+            max_file_bytes: self.settings.max_file_bytes(),
+            tampered: &[],
+            tdd_touched: &[],
+            extra_checks: 0,
+            tail_bytes: self.settings.tail_bytes(),
+        };
+        Ok(match check::breaks_with(&ask, patch, &mut |run| self.suite_on(run))? {
+            Breaks::Shown { run } => {
+                (Event::Proved { shown: true, reasons: Vec::new() }, json!({ "run": run }))
+            }
+            Breaks::Refused { why } => {
+                let reasons = vec![format!(
+                    "the test passes at once, and the change of the code that should make it fail shows nothing ({why}): \
+                     the test proves nothing"
+                )];
+                (Event::Proved { shown: false, reasons }, Value::Null)
+            }
+            Breaks::Ended(Outcome::Bail(bail)) => return Err(bail.into()),
+            Breaks::Ended(_) => return Err(StoppedInSuite.into()),
+        })
+    }
+
+    /// The tree of the branch as it is, for acceptance.
+    pub(super) fn tip_tree(&self) -> Result<Oid> {
+        tree::without_tdd(self.tree.git2(), tree::of_commit(self.tree.git2(), self.tree.head()?)?)
+    }
+}
+
+/// What of a change is listed for a verifier beside the test.
+pub(super) fn listed_for_verifier(
+    claim: Claim,
+    touched: &blind::Touched,
+    is_test: &dyn Fn(&[u8]) -> bool,
+) -> Option<blind::Listed> {
+    let path = touched.path.as_slice();
+    match check::listed_kind(path) {
+        Some(check::ListedKind::Ci) => Some(blind::Listed::Ci),
+        Some(check::ListedKind::Hook) => Some(blind::Listed::Hook),
+        Some(check::ListedKind::Veri) => Some(blind::Listed::Settings),
+        Some(check::ListedKind::Dependency) => Some(blind::Listed::Dependency),
+        None if is_test(path) && claim != Claim::Red && touched.fate == blind::Fate::Added => {
+            Some(blind::Listed::NewTest)
+        }
+        None if !is_test(path) && claim == Claim::Red => Some(blind::Listed::Stub),
+        None => None,
+    }
+}
