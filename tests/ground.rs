@@ -1,5 +1,7 @@
 //! The check ground: exactly one tree, whatever was there before.
 
+#![allow(clippy::unwrap_used)] // the helpers of tests are tests
+
 #[path = "common/project.rs"]
 mod project;
 
@@ -574,4 +576,77 @@ fn a_failing_setup_says_which_command_and_is_not_taken_for_done() {
     assert_eq!(command, commands[1]);
     assert_eq!(fs::read_to_string(log).unwrap(), "no network\n");
     assert_eq!(ground.setup_key(), "");
+}
+
+#[test]
+fn what_a_killed_process_left_half_done_does_not_hold_the_next_one() {
+    let project = Project::new();
+    let first = project.tree(&[("a", "1"), ("b", "1")]);
+    let second = project.tree(&[("a", "2"), ("b", "1")]);
+    let mut ground = ground(&project);
+    ground.bring_to(&project.repo, first).unwrap();
+    // As after a kill in the middle: a lock of the index, files laid but not moved, one moved but not recorded.
+    let records = ground.records().to_owned();
+    fs::write(records.join("index.lock"), "").unwrap();
+    fs::create_dir_all(records.join("fresh/a")).unwrap();
+    fs::write(ground.path().join("a"), "2").unwrap();
+    drop(ground);
+    let mut ground = self::ground(&project);
+    ground.bring_to(&project.repo, first).unwrap();
+    assert_eq!(read(&ground, "a"), "1");
+    ground.bring_to(&project.repo, second).unwrap();
+    assert_eq!(read(&ground, "a"), "2");
+}
+
+#[test]
+fn a_vendored_dependency_folder_is_part_of_the_tree_and_survives_a_setup() {
+    let project = Project::new();
+    let tree = project.tree(&[
+        ("node_modules/dep/index.js", "1"),
+        ("package-lock.json", "1"),
+    ]);
+    let commands = ["test -f node_modules/dep/index.js".to_owned()];
+    let env = env();
+    let ask = SetupAsk {
+        commands: &commands,
+        env: &env,
+        timeout: Duration::from_secs(60),
+    };
+    let mut ground = ground(&project);
+    ground.bring_to(&project.repo, tree).unwrap();
+    assert_eq!(ground.setup(&ask, &mut launch).unwrap(), Setup::Done);
+    assert!(ground.verify_exact(tree).unwrap().is_empty());
+}
+
+#[test]
+#[ignore = "a measurement, not a check: run by name"]
+fn measure_twenty_thousand_files() {
+    let project = Project::new();
+    let names: Vec<(String, String)> = (0..20_000)
+        .map(|n| {
+            (
+                format!("d{}/f{n}.txt", n % 200),
+                format!("{n}\n").repeat(200),
+            )
+        })
+        .collect();
+    let mut files: Vec<(&str, &str)> = names
+        .iter()
+        .map(|(a, b)| (a.as_str(), b.as_str()))
+        .collect();
+    let one = project.tree(&files);
+    files[77].1 = "changed\n";
+    let two = project.tree(&files);
+    let mut ground = ground(&project);
+    for (what, tree) in [("all", one), ("one file", two), ("nothing", two)] {
+        let started = std::time::Instant::now();
+        ground.bring_to(&project.repo, tree).unwrap();
+        println!("{what}: {:?}", started.elapsed());
+    }
+    let started = std::time::Instant::now();
+    ground.verify_exact(two).unwrap();
+    println!("compare: {:?}", started.elapsed());
+    let started = std::time::Instant::now();
+    veri::ground::Verify::make(&project.home(), &project.repo, two, None).unwrap();
+    println!("verify ground: {:?}", started.elapsed());
 }

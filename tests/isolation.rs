@@ -1,5 +1,7 @@
 //! Whether the suite tests the ground's code, and what leads out of the ground when it does not.
 
+#![allow(clippy::unwrap_used)] // the helpers of tests are tests
+
 #[path = "common/project.rs"]
 mod project;
 
@@ -12,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use veri::ground::project::Language;
 use veri::ground::{Ground, Isolation, IsolationAsk, Kind, isolation};
-use veri::suite::run::{SuiteAsk, run};
 
 struct Case<'a> {
     project: &'a Project,
@@ -266,44 +267,4 @@ fn what_was_shown_is_remembered_per_base_setup_and_command_and_a_lead_is_not() {
         Some(Isolation::Shown)
     );
     assert_eq!(isolation::recall(&home, "b", "other", "c"), None);
-}
-
-#[test]
-fn a_suite_runs_on_exactly_its_tree_and_what_it_changes_is_said() {
-    let project = Project::new();
-    let tree = project.tree(&[("a.txt", "1"), (".gitignore", "*.log\n")]);
-    let mut ground = Ground::acquire(&project.home(), Kind::Check).unwrap();
-    ground.bring_to(&project.repo, tree).unwrap();
-    let env = with("CARGO_TARGET_DIR", "/elsewhere");
-    let command = "echo out; echo err >&2; echo \"$VERI_SLOT ${CARGO_TARGET_DIR-unset} $(cat)\"; echo 2 > a.txt; touch x.log left; exit 3";
-    let mut ask = SuiteAsk {
-        ground: &mut ground,
-        tree,
-        name: "suite",
-        command,
-        before: Some("echo ready > before"),
-        env: &env,
-        timeout: Duration::from_secs(60),
-    };
-    let ran = run(&mut ask, &mut launch).unwrap();
-    assert_eq!(ran.run.end, veri::suite::SuiteEnd::Failed { code: 3 });
-    assert_eq!(
-        fs::read_to_string(&ran.run.log).unwrap(),
-        "out\nerr\n0 unset \n"
-    );
-    assert!(
-        !ran.run.log.starts_with(ask.ground.path()),
-        "the log is outside the tree under test"
-    );
-    assert_eq!(ran.altered, [b"a.txt"]);
-    assert_eq!(ran.debris, [&b"before"[..], b"left"]);
-    let error = run(&mut ask, &mut launch).unwrap_err();
-    assert!(error.to_string().contains("a.txt differs"), "{error}");
-    ask.ground.bring_to(&project.repo, tree).unwrap();
-    ask.before = Some("echo no database; exit 9");
-    let error = run(&mut ask, &mut launch).unwrap_err().to_string();
-    assert!(
-        error.contains("no database") && error.contains("exit code 9"),
-        "{error}"
-    );
 }

@@ -1,5 +1,7 @@
 //! Wall 2: a verifier's checkout holds the claim's trees and not one object, name or word more.
 
+#![allow(clippy::unwrap_used)] // the helpers of tests are tests
+
 #[path = "common/project.rs"]
 mod project;
 

@@ -34,3 +34,48 @@ pub fn test_command(folder: &Path, out: &mut dyn Write, err: &mut dyn Write) -> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(files: &[(&str, &str)]) -> (u8, String, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::init(dir.path()).unwrap();
+        let mut tree = repo.treebuilder(None).unwrap();
+        for (name, text) in files {
+            let blob = repo.blob(text.as_bytes()).unwrap();
+            tree.insert(name, blob, 0o100_644).unwrap();
+        }
+        let tree = repo.find_tree(tree.write().unwrap()).unwrap();
+        let who = git2::Signature::new("t", "t@t", &git2::Time::new(0, 0)).unwrap();
+        repo.commit(Some("HEAD"), &who, &who, "x", &tree, &[])
+            .unwrap();
+        // What is not committed does not count.
+        std::fs::write(dir.path().join("go.mod"), "module x").unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = test_command(dir.path(), &mut out, &mut err).unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (code, text(out), text(err))
+    }
+
+    #[test]
+    fn the_one_command_is_printed_alone() {
+        let (code, out, err) = asked(&[("Cargo.toml", "[package]")]);
+        assert_eq!((code, out.as_str()), (0, "cargo test --no-fail-fast\n"));
+        assert_eq!(err, "");
+    }
+
+    #[test]
+    fn none_and_two_equal_ones_exit_3_and_say_what_decides() {
+        let (code, out, err) = asked(&[]);
+        assert_eq!((code, out.as_str()), (3, ""));
+        assert!(err.contains("--test-cmd"), "{err}");
+        let (code, out, err) = asked(&[("Cargo.toml", ""), ("pytest.ini", "")]);
+        assert_eq!((code, out.as_str()), (3, ""));
+        assert!(
+            err.contains("cargo test") && err.contains("pytest"),
+            "{err}"
+        );
+    }
+}

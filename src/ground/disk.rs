@@ -1,7 +1,7 @@
 //! What grounds take on disk, and removing them.
 
 use super::files;
-use super::slot::{Kind, name, try_lock};
+use super::slot::{Kind, SLOTS, name, try_lock};
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::fs;
@@ -66,7 +66,7 @@ fn grounds(home: &Path) -> Result<Vec<(PathBuf, PathBuf, PathBuf)>> {
         return Ok(list);
     }
     for kind in [Kind::Check, Kind::Verify] {
-        for number in 0..super::slot::SLOTS {
+        for number in 0..SLOTS {
             let name = name(kind, number);
             let path = folder.join(&name);
             let exists = path
@@ -113,7 +113,7 @@ pub(super) fn recall<T: serde::de::DeserializeOwned>(home: &Path, place: &str) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::Ground;
+    use super::super::hold::Ground;
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a tree says should be there.
 
-use super::TreePath;
+use super::path::TreePath;
 use anyhow::{Context, Result, bail};
 use git2::{ObjectType, Oid, Repository};
 use std::collections::{BTreeMap, HashSet};

@@ -1,7 +1,7 @@
 //! Folders that outlive cleaning: builds and dependencies.
 
-use super::TreePath;
 use super::entries::base_name;
+use super::path::TreePath;
 use std::fs;
 use std::io::Read;
 use std::path::Path;

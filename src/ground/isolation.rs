@@ -3,8 +3,10 @@
 //! With every program file outside the tests made unusable the suite must fail. If it passes, something else is
 //! under test, and [`super::leads`] looks for what leads there.
 
+use super::hold::Ground;
+use super::path::TreePath;
 use super::project::{Language, is_program};
-use super::{Ground, TreePath, disk, files, leads};
+use super::{disk, files, leads};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

@@ -2,10 +2,13 @@
 
 use super::clock::{self, Stamp};
 use super::entries::{Entries, Form, base_name, is_attributes};
+use super::hold::{Ground, INDEX, Laid};
+use super::path::{TreePath, covers, place};
 use super::record::{LaidFile, Signature};
+use super::slot::Kind;
 use super::source::Source;
 use super::survey::{self, Survey, has_form, survey};
-use super::{Ground, Kind, Laid, TreePath, files, neutral, place};
+use super::{files, neutral};
 use crate::cause::Bail;
 use anyhow::{Context, Result, bail};
 use git2::{Oid, Repository};
@@ -18,8 +21,6 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The private index, among the records.
-pub(super) const INDEX: &str = "index";
 /// The folder that files are laid in before they are moved into the ground, among the records.
 const FRESH: &str = "fresh";
 
@@ -329,7 +330,7 @@ impl Ground {
         let Some(file) = &self.env_file else {
             return Ok(());
         };
-        let below = |path: &TreePath| super::covers(path, &file.name);
+        let below = |path: &TreePath| covers(path, &file.name);
         if entries.folders.contains(&file.name) || entries.files.keys().any(below) {
             return Err(Bail::needs_user(format!(
                 "ground.env_file names {}, which git tracks already: the tree's own would be hidden by it",

@@ -1,7 +1,7 @@
 //! What a tree says about the project in it: its languages, its package manager, its dependencies.
 
-use super::TreePath;
 use super::entries::{Entries, Form, base_name};
+use super::path::TreePath;
 use anyhow::Result;
 use git2::{Oid, Repository};
 use serde_json::Value;

@@ -2,10 +2,10 @@
 //!
 //! A record that cannot be read, or is torn, counts as none: the ground is then made anew.
 
-use super::TreePath;
 use super::clock::Stamp;
 use super::entries::{Entry, Form};
 use super::files::{remove, write_atomic};
+use super::path::TreePath;
 use anyhow::Result;
 use git2::Oid;
 use serde::{Deserialize, Serialize};

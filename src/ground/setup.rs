@@ -2,10 +2,12 @@
 
 use super::command::{Ended, Launch, Launcher, shell};
 use super::entries::{Entries, base_name};
+use super::files;
+use super::hold::Ground;
+use super::path::place;
 use super::project::{NodeManager, Project};
 use super::record::SetupDone;
 use super::survey::{Survey, survey};
-use super::{Ground, files, place};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs;

@@ -1,6 +1,7 @@
 //! The person's repository as the source of files: its objects, attributes and filters, never its hooks.
 
-use super::TreePath;
+use super::files;
+use super::path::TreePath;
 use crate::cause::{Bail, Cause};
 use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
@@ -78,7 +79,7 @@ impl Source {
     /// Brings a private index to a tree, keeping the stat data of entries that stay.
     pub(super) fn read_tree(&self, index: &Path, work: &Path, tree: Oid) -> Result<()> {
         // We hold the ground's lock, so a lock of the index is left over from a process that was killed.
-        super::files::remove(&index.with_extension("lock"))?;
+        files::remove(&index.with_extension("lock"))?;
         let tree = tree.to_string();
         if index.exists() {
             let merged = self
@@ -89,7 +90,7 @@ impl Source {
             if merged.success() {
                 return Ok(());
             }
-            super::files::remove(index)?;
+            files::remove(index)?;
         }
         let call = self.git(index, work).args(["read-tree", &tree]);
         done(call, "reading the tree into the ground's index").map(drop)

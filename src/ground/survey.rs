@@ -2,8 +2,9 @@
 
 use super::clock::Stamp;
 use super::entries::{Entries, Entry, Form};
+use super::folders;
+use super::path::{TreePath, place};
 use super::record::{LaidFile, Signature};
-use super::{TreePath, folders, place};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, Metadata, ReadDir};

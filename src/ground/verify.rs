@@ -1,7 +1,10 @@
 //! Wall 2: a verifier's checkout, a repository of its own without any history of the person's.
 
+use super::hold::Ground;
+use super::neutral;
+use super::path::TreePath;
+use super::slot::Kind;
 use super::source::Source;
-use super::{Ground, Kind, TreePath, neutral};
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::path::Path;

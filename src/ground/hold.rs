@@ -1,0 +1,190 @@
+//! A ground in use: its folder, what it remembers, and what was laid in it.
+
+use super::entries::Entries;
+use super::path::{TreePath, covers};
+use super::record::Record;
+use super::slot::{Kind, Slot};
+use super::source::Source;
+use super::{clock, command, files, folders};
+use crate::cause::Bail;
+use anyhow::{Context, Result};
+use git2::Oid;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The private index, among the records.
+pub(super) const INDEX: &str = "index";
+
+/// A ground that this process holds the lock of. Dropping it frees the slot; the folder stays.
+#[derive(Debug)]
+pub struct Ground {
+    pub(super) kind: Kind,
+    pub(super) lock: Slot,
+    pub(super) record: Record,
+    pub(super) laid: Option<Laid>,
+    pub(super) env_file: Option<EnvFile>,
+}
+
+/// What was last laid, and from where it can be laid again.
+#[derive(Debug, Clone)]
+pub(super) struct Laid {
+    pub(super) tree: Oid,
+    pub(super) entries: Entries,
+    pub(super) source: Source,
+}
+
+/// A declared file that is copied into the ground beside the tree.
+#[derive(Debug, Clone)]
+pub(super) struct EnvFile {
+    pub(super) name: TreePath,
+    pub(super) content: Vec<u8>,
+}
+
+impl Ground {
+    /// Takes the first free slot of a kind: `ground/check`, `ground/check-1` and so on below `home`.
+    ///
+    /// A suite of a conductor that was killed may still run in the slot: settle or end the leaves recorded in
+    /// [`Ground::records`] before [`Ground::bring_to`].
+    ///
+    /// # Errors
+    /// When the folders cannot be made, or 64 slots are all taken.
+    pub fn acquire(home: &Path, kind: Kind) -> Result<Ground> {
+        let lock = Slot::take(home, kind)?;
+        let record = Record::read(&lock.records);
+        Ok(Ground {
+            kind,
+            lock,
+            record,
+            laid: None,
+            env_file: None,
+        })
+    }
+
+    /// The root of the tree under test.
+    pub fn path(&self) -> &Path {
+        &self.lock.root
+    }
+
+    /// The slot's number (`VERI_SLOT`), small and unique among the grounds of its kind that are in use.
+    pub fn slot(&self) -> u32 {
+        self.lock.number
+    }
+
+    /// The folder for logs and leaf records, beside the ground and outside the tree under test.
+    pub fn records(&self) -> &Path {
+        &self.lock.records
+    }
+
+    /// The tree that was last laid by this process.
+    pub fn tree(&self) -> Option<Oid> {
+        self.laid.as_ref().map(|laid| laid.tree)
+    }
+
+    /// The dependency key of the last setup; empty when none was run.
+    pub fn setup_key(&self) -> &str {
+        self.record
+            .setup
+            .as_ref()
+            .map_or("", |done| done.key.as_str())
+    }
+
+    /// Declares a file (`ground.env_file`) that [`Ground::bring_to`] copies to the same relative place.
+    ///
+    /// Gives the hash of its content, a part of the key that results are kept by.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or its place is not inside the tree.
+    pub fn declare_env_file(&mut self, from: &Path, place: &Path) -> Result<String> {
+        let inside = place.components().next().is_some()
+            && place
+                .components()
+                .all(|part| matches!(part, std::path::Component::Normal(name) if name != ".git"));
+        if !inside {
+            return Err(Bail::needs_user(format!(
+                "ground.env_file names {}, which is not a place inside the tree: give a relative path like .env",
+                place.display()
+            ))
+            .into());
+        }
+        let content = fs::read(from).with_context(|| {
+            format!(
+                "ground.env_file names {}, which cannot be read",
+                from.display()
+            )
+        })?;
+        let hash = files::sha256(&[&content]);
+        self.env_file = Some(EnvFile {
+            name: place.as_os_str().as_bytes().to_vec(),
+            content,
+        });
+        Ok(hash)
+    }
+
+    /// Waits until every modification time that was given is past; at once when that is so already.
+    pub fn settle_clock(&self) {
+        clock::settle(self.record.stamp);
+    }
+
+    /// The environment for a command in this ground: the caller's, without what would lead it elsewhere.
+    pub fn environment(&self, base: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+        command::environment(base, self.path(), self.slot())
+    }
+
+    /// Tracked files that are not what `tree` says, by content, kind or executable bit; sorted.
+    ///
+    /// # Errors
+    /// When `tree` is not the one that was last laid, or the ground cannot be read.
+    pub fn verify_exact(&mut self, tree: Oid) -> Result<Vec<TreePath>> {
+        let laid = self.laid(tree)?;
+        self.differences(&laid)
+    }
+
+    /// Files that a run left behind: neither tracked nor ignored, nor made by setup or declared.
+    ///
+    /// Build and dependency folders are one entry each, with a `/` at the end.
+    ///
+    /// # Errors
+    /// When nothing was laid yet, or git cannot list the folder.
+    pub fn debris(&self) -> Result<Vec<TreePath>> {
+        let laid = self.last()?;
+        let made = self.made();
+        let mut found: Vec<TreePath> = laid
+            .source
+            .untracked(&self.lock.records.join(INDEX), self.path())?
+            .into_iter()
+            .filter(|path| !made.iter().any(|known| covers(known, path)))
+            .map(|path| folders::build_folder_of(&path).unwrap_or(path))
+            .collect();
+        found.sort();
+        found.dedup();
+        Ok(found)
+    }
+
+    pub(super) fn last(&self) -> Result<&Laid> {
+        self.laid
+            .as_ref()
+            .context("nothing was laid in this ground yet")
+    }
+
+    fn laid(&self, tree: Oid) -> Result<Laid> {
+        match &self.laid {
+            Some(laid) if laid.tree == tree => Ok(laid.clone()),
+            _ => anyhow::bail!(
+                "the ground {} was not brought to tree {tree}",
+                self.path().display()
+            ),
+        }
+    }
+
+    /// Paths that are neither tracked nor to be cleaned away: made by setup, and the declared file.
+    pub(super) fn made(&self) -> Vec<TreePath> {
+        let mut made: Vec<TreePath> = match &self.record.setup {
+            Some(done) => done.made.clone(),
+            None => Vec::new(),
+        };
+        made.extend(self.env_file.iter().map(|file| file.name.clone()));
+        made
+    }
+}
