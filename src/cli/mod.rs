@@ -1,5 +1,7 @@
 //! The door: one file per command. Parses, prints, exits; decides nothing.
 
+pub mod ledger;
+
 use std::process::ExitCode;
 
 /// Runs the command line and gives the exit code.
