@@ -1,5 +1,8 @@
 //! Running the test suite and reading what it says.
 
+pub mod paths;
+pub mod rust_items;
+
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

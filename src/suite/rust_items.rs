@@ -1,0 +1,544 @@
+//! The tests in Rust sources, wherever they stand: what they are, where their bytes are, what gates them.
+//!
+//! A test item is an item under a `cfg` that asks for `test`, a function with a test attribute, or a macro whose
+//! tokens hold such a function. The topmost one is the item, with its attributes; what stands in it are its leaves.
+//! Doc tests are not test items: they stand in the documentation of the code, which green has to be free to change.
+//! Tests that a macro makes without a test attribute in its tokens or in its definition in the same file are not seen.
+
+mod attributes;
+mod tokens;
+
+use attributes::{
+    asks_for_test, gates_of, holds_a_test, is_inner, last_segment, makes_a_test, marks_a_test,
+    path_of, test_macros,
+};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use syn::spanned::Spanned;
+use syn::{Attribute, ImplItem, Item, TraitItem};
+use tokens::{form_of, path_text};
+
+/// Brackets nested deeper than this are not read: the parser recurses.
+const MAX_NESTING: usize = 400;
+
+/// Sources larger than this, in bytes, are not read.
+const MAX_SOURCE: usize = 8 << 20;
+
+/// The stack of the thread that parses: room for [`MAX_NESTING`] levels of an unoptimised build.
+const STACK: usize = 256 << 20;
+
+/// Why a source could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct Unparsable {
+    /// From 1; 0 when the place is not known.
+    pub line: usize,
+    /// In characters, from 1; 0 when the place is not known.
+    pub column: usize,
+    /// What the parser says.
+    pub message: String,
+}
+
+/// What one source holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RustFile {
+    /// Whether all of it is test code (`#![cfg(test)]`, or read as such).
+    pub whole: bool,
+    /// The topmost test items in the order of the source.
+    pub items: Vec<TestItem>,
+    /// The modules, impls and traits of the code, each by the names from outside in, and where its closing brace stands.
+    pub places: Vec<(Vec<String>, usize)>,
+    /// The modules that it declares and does not hold.
+    pub declares: Vec<Declaration>,
+    /// What the file's own inner attributes ask for before any of it is compiled.
+    pub gates: BTreeSet<String>,
+}
+
+/// A topmost test item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestItem {
+    /// Its kind and name: `mod tests`, `fn refuses`.
+    pub name: String,
+    /// The modules, impls and traits that it stands in, from outside in.
+    pub within: Vec<Container>,
+    /// Its bytes in the source, attributes and doc comments included.
+    pub span: Range<usize>,
+    /// The parts that are compared one by one.
+    pub leaves: Vec<Leaf>,
+}
+
+/// A module, impl or trait of the code, in which a test item stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// Its kind and name: `mod outer`, `impl Bank`.
+    pub name: String,
+    /// Its text up to and with the opening brace.
+    pub opening: String,
+}
+
+/// What a leaf is, as far as protection cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeafKind {
+    /// A test function, or a macro whose tokens hold one.
+    Test,
+    /// Anything else that tests may use.
+    Helper,
+    /// A `use`.
+    Import,
+    /// A test module's attributes and name, its content aside.
+    Header,
+    /// `mod x;`.
+    Declaration,
+}
+
+/// One part of a test item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leaf {
+    /// The path of the module it stands in, within the file (`""`, `tests`, `outer::tests`).
+    pub module: String,
+    /// Its kind and name.
+    pub name: String,
+    /// What it is.
+    pub kind: LeafKind,
+    /// Its bytes.
+    pub text: String,
+    /// Its tokens: the same whatever the indentation and the comments. Of an import: the names that it brings in, a
+    /// line each, without the path within the crate.
+    pub form: String,
+    /// What the modules around it ask for, `cfg(test)` aside.
+    pub gates: BTreeSet<String>,
+}
+
+/// `mod x;`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declaration {
+    /// The module's name.
+    pub name: String,
+    /// The inline modules of the file that it stands in, with the `#[path]` of each, from outside in.
+    pub inline: Vec<(String, Option<String>)>,
+    /// Its own `#[path]`.
+    pub path: Option<String>,
+    /// Whether it is a test item.
+    pub test: bool,
+    /// What it and the modules around it ask for, `cfg(test)` aside.
+    pub gates: BTreeSet<String>,
+}
+
+/// Reads one source; `whole`: all of it is test code.
+///
+/// # Errors
+/// What syn cannot parse, or what is too large or nested too deeply to be parsed safely.
+pub fn read(text: &str, whole: bool) -> Result<RustFile, Unparsable> {
+    read_all(vec![(text, whole)]).remove(0)
+}
+
+/// Reads many sources, on one thread with a stack of its own.
+pub fn read_all(sources: Vec<(&str, bool)>) -> Vec<Result<RustFile, Unparsable>> {
+    let broken = |message: String| Unparsable {
+        line: 0,
+        column: 0,
+        message,
+    };
+    let count = sources.len();
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, || {
+                sources
+                    .into_iter()
+                    .map(|(text, whole)| {
+                        let file = read_here(text, whole);
+                        proc_macro2::extra::invalidate_current_thread_spans();
+                        file
+                    })
+                    .collect::<Vec<_>>()
+            });
+        let failed = match reader.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(files)) => return files,
+            Ok(Err(_)) => "the parser failed".to_owned(),
+            Err(error) => format!("no thread for the parser: {error}"),
+        };
+        (0..count).map(|_| Err(broken(failed.clone()))).collect()
+    })
+}
+
+fn read_here(text: &str, whole: bool) -> Result<RustFile, Unparsable> {
+    let refused = |message: &str| Unparsable {
+        line: 0,
+        column: 0,
+        message: message.to_owned(),
+    };
+    if text.len() > MAX_SOURCE {
+        return Err(refused("larger than 8 MiB"));
+    }
+    if nests_too_deeply(text) {
+        return Err(refused("nested too deeply"));
+    }
+    // What syn::parse_file leaves out of its spans: a byte order mark and a `#!` line.
+    let mut skip = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    if text[skip..].starts_with("#!") && !text[skip + 2..].trim_start().starts_with('[') {
+        skip += text[skip..].find('\n').unwrap_or(text.len() - skip);
+    }
+    let file: syn::File = syn::parse_str(&text[skip..]).map_err(|error| {
+        let at = error.span().start();
+        Unparsable {
+            line: at.line,
+            column: at.column + 1,
+            message: error.to_string(),
+        }
+    })?;
+    let whole = whole || file.attrs.iter().any(asks_for_test);
+    let mut reader = Reader {
+        text,
+        skip,
+        macros: test_macros(&file.items),
+        out: RustFile {
+            whole,
+            gates: gates_of(&file.attrs),
+            ..RustFile::default()
+        },
+    };
+    let here = Here::default();
+    for item in &file.items {
+        if whole {
+            reader.test_item(item, &here);
+        } else {
+            reader.item(item, &here);
+        }
+    }
+    Ok(reader.out)
+}
+
+/// A bound that holds whatever strings and comments contain: they can only make it refuse earlier.
+fn nests_too_deeply(text: &str) -> bool {
+    let (mut depth, mut deepest) = (0usize, 0usize);
+    let (mut run, mut longest) = (0usize, 0usize);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        run = match byte {
+            b'!' | b'&' | b'*' | b'-' | b'<' | b'|' => run + 1,
+            b' ' | b'\t' | b'\n' | b'\r' => run,
+            _ => 0,
+        };
+        deepest = deepest.max(depth);
+        longest = longest.max(run);
+    }
+    // Rules drawn in comments (`// -----`, `/*****/`) are long runs of these, too, though not this long.
+    deepest > MAX_NESTING || longest > 8 * MAX_NESTING
+}
+
+/// Where the reader stands in the code.
+#[derive(Clone, Default)]
+struct Here {
+    module: String,
+    inline: Vec<(String, Option<String>)>,
+    within: Vec<Container>,
+    gates: BTreeSet<String>,
+}
+
+impl Here {
+    fn inside(&self, item: &syn::ItemMod) -> Here {
+        let mut here = self.clone();
+        if !here.module.is_empty() {
+            here.module.push_str("::");
+        }
+        here.module.push_str(&item.ident.to_string());
+        here.inline
+            .push((item.ident.to_string(), path_of(&item.attrs)));
+        here.gates.extend(gates_of(&item.attrs));
+        here
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    /// Bytes that were left out before the parser's first.
+    skip: usize,
+    /// Macros defined in this file whose tokens hold a test.
+    macros: BTreeSet<String>,
+    out: RustFile,
+}
+
+impl Reader<'_> {
+    fn name(&self, item: &Item) -> String {
+        name_of(item, &|span| {
+            form_of(&self.text[span.start + self.skip..span.end + self.skip])
+        })
+    }
+
+    fn span(&self, spanned: &impl Spanned) -> Range<usize> {
+        let span = spanned.span().byte_range();
+        span.start + self.skip..span.end + self.skip
+    }
+
+    /// An item of the code.
+    fn item(&mut self, item: &Item, here: &Here) {
+        if self.is_test(item) {
+            self.test_item(item, here);
+            return;
+        }
+        match item {
+            Item::Mod(module) => match &module.content {
+                None => self.declaration(module, here, false),
+                Some((brace, items)) => {
+                    let mut inner = here.inside(module);
+                    self.enter(&mut inner, item, brace);
+                    for item in items {
+                        self.item(item, &inner);
+                    }
+                }
+            },
+            Item::Impl(block) => {
+                let mut inner = here.clone();
+                self.enter(&mut inner, item, &block.brace_token);
+                for part in &block.items {
+                    let (attrs, name) = impl_part(part);
+                    if attrs.iter().any(makes_a_test) {
+                        self.part(part, name, &inner);
+                    }
+                }
+            }
+            Item::Trait(block) => {
+                let mut inner = here.clone();
+                self.enter(&mut inner, item, &block.brace_token);
+                for part in &block.items {
+                    let (attrs, name) = trait_part(part);
+                    if attrs.iter().any(makes_a_test) {
+                        self.part(part, name, &inner);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Steps into a module, impl or trait of the code.
+    fn enter(&mut self, here: &mut Here, item: &Item, brace: &syn::token::Brace) {
+        let open = brace.span.open().byte_range().end + self.skip;
+        here.within.push(Container {
+            name: self.name(item),
+            opening: self.text[self.span(item).start..open].to_owned(),
+        });
+        let names = here.within.iter().map(|c| c.name.clone()).collect();
+        let close = brace.span.close().byte_range().start + self.skip;
+        self.out.places.push((names, close));
+    }
+
+    /// A test item in an impl or trait of the code.
+    fn part(&mut self, part: &impl Spanned, name: String, here: &Here) {
+        let span = self.span(part);
+        let leaf = Leaf {
+            module: here.place(),
+            name: name.clone(),
+            kind: LeafKind::Helper,
+            text: self.text[span.clone()].to_owned(),
+            form: form_of(&self.text[span.clone()]),
+            gates: here.gates.clone(),
+        };
+        self.out.items.push(TestItem {
+            name,
+            within: here.within.clone(),
+            span,
+            leaves: vec![leaf],
+        });
+    }
+
+    fn test_item(&mut self, item: &Item, here: &Here) {
+        let mut leaves = Vec::new();
+        self.leaves(item, here, &mut leaves);
+        self.out.items.push(TestItem {
+            name: self.name(item),
+            within: here.within.clone(),
+            span: self.span(item),
+            leaves,
+        });
+    }
+
+    fn leaves(&mut self, item: &Item, here: &Here, out: &mut Vec<Leaf>) {
+        let span = self.span(item);
+        let mut leaf = Leaf {
+            module: here.place(),
+            name: self.name(item),
+            kind: LeafKind::Helper,
+            text: String::new(),
+            form: String::new(),
+            gates: here.gates.clone(),
+        };
+        match item {
+            Item::Mod(module) => match &module.content {
+                Some((brace, items)) => {
+                    let open = brace.span.open().byte_range().end + self.skip;
+                    leaf.kind = LeafKind::Header;
+                    leaf.text = self.text[span.start..open].to_owned();
+                    for attr in module.attrs.iter().filter(|a| is_inner(a)) {
+                        leaf.text.push_str(&self.text[self.span(attr)]);
+                    }
+                    leaf.form.clone_from(&leaf.text);
+                    out.push(leaf);
+                    let inner = here.inside(module);
+                    for item in items {
+                        self.leaves(item, &inner, out);
+                    }
+                    return;
+                }
+                None => {
+                    leaf.kind = LeafKind::Declaration;
+                    self.declaration(module, here, true);
+                }
+            },
+            Item::Use(_) => leaf.kind = LeafKind::Import,
+            Item::Fn(function) if function.attrs.iter().any(marks_a_test) => {
+                leaf.kind = LeafKind::Test;
+            }
+            // A macro_rules! that makes tests is a helper: a new one could stand in for assert_eq!.
+            Item::Macro(call) if call.ident.is_none() && self.is_test(item) => {
+                leaf.kind = LeafKind::Test;
+            }
+            _ => {}
+        }
+        leaf.text = self.text[span].to_owned();
+        leaf.form = match item {
+            Item::Use(import) => imported(&import.tree).join("\n"),
+            _ => form_of(&leaf.text),
+        };
+        out.push(leaf);
+    }
+
+    fn declaration(&mut self, module: &syn::ItemMod, here: &Here, test: bool) {
+        let mut gates = here.gates.clone();
+        gates.extend(gates_of(&module.attrs));
+        self.out.declares.push(Declaration {
+            name: module.ident.to_string().trim_start_matches("r#").to_owned(),
+            inline: here.inline.clone(),
+            path: path_of(&module.attrs),
+            test,
+            gates,
+        });
+    }
+
+    fn is_test(&self, item: &Item) -> bool {
+        if attrs_of(item).iter().any(makes_a_test) {
+            return true;
+        }
+        match item {
+            Item::Macro(call) => {
+                holds_a_test(call.mac.tokens.clone())
+                    || last_segment(&call.mac.path).is_some_and(|name| self.macros.contains(&name))
+            }
+            Item::Verbatim(tokens) => holds_a_test(tokens.clone()),
+            _ => false,
+        }
+    }
+}
+
+impl Here {
+    /// The module path, and the impl or trait in it, when there is one.
+    fn place(&self) -> String {
+        match self.within.last() {
+            Some(container) if !container.name.starts_with("mod ") => {
+                format!("{}::<{}>", self.module, container.name)
+            }
+            _ => self.module.clone(),
+        }
+    }
+}
+
+/// The names that an import brings in, each with the crate that it comes from: `here` for this one.
+fn imported(tree: &syn::UseTree) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut open = vec![(None::<String>, tree)];
+    while let Some((from, tree)) = open.pop() {
+        let origin = from.clone().unwrap_or_default();
+        match tree {
+            syn::UseTree::Path(path) => {
+                let first = match path.ident.to_string().as_str() {
+                    "self" | "super" | "crate" => "here".to_owned(),
+                    other => other.to_owned(),
+                };
+                open.push((Some(from.unwrap_or(first)), &path.tree));
+            }
+            syn::UseTree::Name(name) => names.push(format!("{origin} {}", name.ident)),
+            syn::UseTree::Rename(name) => {
+                names.push(format!("{origin} {} as {}", name.ident, name.rename));
+            }
+            syn::UseTree::Glob(_) => names.push(format!("{origin} *")),
+            syn::UseTree::Group(group) => {
+                open.extend(group.items.iter().map(|tree| (from.clone(), tree)));
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+fn attrs_of(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(i) => &i.attrs,
+        Item::Enum(i) => &i.attrs,
+        Item::ExternCrate(i) => &i.attrs,
+        Item::Fn(i) => &i.attrs,
+        Item::ForeignMod(i) => &i.attrs,
+        Item::Impl(i) => &i.attrs,
+        Item::Macro(i) => &i.attrs,
+        Item::Mod(i) => &i.attrs,
+        Item::Static(i) => &i.attrs,
+        Item::Struct(i) => &i.attrs,
+        Item::Trait(i) => &i.attrs,
+        Item::TraitAlias(i) => &i.attrs,
+        Item::Type(i) => &i.attrs,
+        Item::Union(i) => &i.attrs,
+        Item::Use(i) => &i.attrs,
+        _ => &[],
+    }
+}
+
+fn name_of(item: &Item, source: &dyn Fn(Range<usize>) -> String) -> String {
+    let text_of = |span: proc_macro2::Span| source(span.byte_range()).trim_end().to_owned();
+    match item {
+        Item::Const(i) => format!("const {}", i.ident),
+        Item::Enum(i) => format!("enum {}", i.ident),
+        Item::ExternCrate(i) => format!("extern crate {}", i.ident),
+        Item::Fn(i) => format!("fn {}", i.sig.ident),
+        Item::Impl(i) => match &i.trait_ {
+            Some((of, _)) => format!("impl {} for {}", path_text(of), text_of(i.self_ty.span())),
+            None => format!("impl {}", text_of(i.self_ty.span())),
+        },
+        Item::Macro(i) => match &i.ident {
+            Some(ident) => format!("macro {ident}"),
+            None => format!("{}!", path_text(&i.mac.path)),
+        },
+        Item::Mod(i) => format!("mod {}", i.ident),
+        Item::Static(i) => format!("static {}", i.ident),
+        Item::Struct(i) => format!("struct {}", i.ident),
+        Item::Trait(i) => format!("trait {}", i.ident),
+        Item::TraitAlias(i) => format!("trait {}", i.ident),
+        Item::Type(i) => format!("type {}", i.ident),
+        Item::Union(i) => format!("union {}", i.ident),
+        Item::Use(i) => format!("use {}", text_of(i.tree.span())),
+        _ => "item".to_owned(),
+    }
+}
+
+fn impl_part(part: &ImplItem) -> (&[Attribute], String) {
+    match part {
+        ImplItem::Const(i) => (&i.attrs, format!("const {}", i.ident)),
+        ImplItem::Fn(i) => (&i.attrs, format!("fn {}", i.sig.ident)),
+        ImplItem::Type(i) => (&i.attrs, format!("type {}", i.ident)),
+        ImplItem::Macro(i) => (&i.attrs, format!("{}!", path_text(&i.mac.path))),
+        _ => (&[], String::new()),
+    }
+}
+
+fn trait_part(part: &TraitItem) -> (&[Attribute], String) {
+    match part {
+        TraitItem::Const(i) => (&i.attrs, format!("const {}", i.ident)),
+        TraitItem::Fn(i) => (&i.attrs, format!("fn {}", i.sig.ident)),
+        TraitItem::Type(i) => (&i.attrs, format!("type {}", i.ident)),
+        TraitItem::Macro(i) => (&i.attrs, format!("{}!", path_text(&i.mac.path))),
+        _ => (&[], String::new()),
+    }
+}
