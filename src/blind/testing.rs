@@ -5,6 +5,7 @@ use crate::forge::trust::{self, Trust};
 use crate::forge::{DirectoryForge, Forge};
 use crate::prompt::{Nonce, Templates};
 use crate::role;
+use crate::suite::paths::TestPaths;
 use crate::suite::{SuiteEnd, SuiteRun};
 use git2::{Oid, Repository, Signature};
 use tempfile::TempDir;
@@ -16,6 +17,11 @@ pub(crate) const CLAIMS: [role::Claim; 5] = [
     role::Claim::Refactor,
     role::Claim::NoTest,
 ];
+
+/// The default rules of what is a test.
+pub(crate) fn paths() -> TestPaths {
+    TestPaths::new(&[], "cargo test").unwrap()
+}
 
 pub(crate) struct Repo {
     pub(crate) git: Repository,
@@ -90,9 +96,9 @@ const LEDGER: &str = "# Issue 42: Reject transfers
 impl Scene {
     pub(crate) fn new() -> Scene {
         let repo = Repo::new();
-        let base = repo.tree(&[("src/lib.rs", "old\n"), ("tests/limits.rs", "one\n")]);
+        let base = repo.tree(&[("src/lib.rs", "fn old() {}\n"), ("tests/limits.rs", "// one\n")]);
         let candidate =
-            repo.tree(&[("src/lib.rs", "IMPLEMENTATION\n"), ("tests/limits.rs", "one\ntwo\n")]);
+            repo.tree(&[("src/lib.rs", "fn implementation() { IMPLEMENTATION }\n"), ("tests/limits.rs", "// one\n// two\n")]);
         let who = Signature::now("veri", "ground@veri.invalid").unwrap();
         let tree = repo.git.find_tree(base).unwrap();
         let base_commit = repo.git.commit(None, &who, &who, "base", &tree, &[]).unwrap();
@@ -133,12 +139,11 @@ impl Scene {
             log,
             remembered: false,
         };
-        let is_test = |path: &[u8]| path.starts_with(b"tests/");
         let base = with_base.then(|| BaseCommit::of(git, self.base_commit)).transpose()?;
         VerifierPrompt::new(
             self.behaviour(2)?,
-            TestChange::of(git, self.base, self.candidate, &is_test)?,
-            Claim::of(claim, git, self.base, self.candidate, &|_| None)?,
+            TestChange::of(git, self.base, self.candidate, &paths())?,
+            Claim::of(claim, git, self.base, self.candidate, &paths())?,
             SuiteLog::of(&run, 4096)?,
             base,
         )
