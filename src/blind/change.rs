@@ -17,11 +17,19 @@ impl TestChange {
     ///
     /// # Errors
     /// When an object is missing or cannot be read.
-    pub fn of(repo: &Repository, base: Oid, candidate: Oid, paths: &TestPaths) -> anyhow::Result<TestChange> {
+    pub fn of(
+        repo: &Repository,
+        base: Oid,
+        candidate: Oid,
+        paths: &TestPaths,
+    ) -> anyhow::Result<TestChange> {
         let before = TestLines::of(repo, base, paths)?;
         let after = TestLines::of(repo, candidate, paths)?;
         let lines = added_test_lines(repo, base, candidate, paths)?;
-        let shown = lines.into_iter().map(|lines| Shown::new(lines, "", &before, &after)).collect();
+        let shown = lines
+            .into_iter()
+            .map(|lines| Shown::new(lines, "", &before, &after))
+            .collect();
         Ok(TestChange { shown })
     }
 
@@ -69,13 +77,17 @@ impl Claim {
                 (&listed.stubs, outside, "outside tests, "),
                 (&listed.new_tests, new_tests, "test file, "),
             ];
-            let found = lists.iter().find(|(list, wanted, _)| *wanted && list.contains(&path));
+            let found = lists
+                .iter()
+                .find(|(list, wanted, _)| *wanted && list.contains(&path));
             found.map(|(_, _, label)| *label)
         };
         let lines = added_lines(repo, base, candidate, &|path| label(path).is_some())?;
         let shown = lines
             .into_iter()
-            .filter_map(|lines| label(&lines.0).map(|label| Shown::new(lines, label, &before, &after)))
+            .filter_map(|lines| {
+                label(&lines.0).map(|label| Shown::new(lines, label, &before, &after))
+            })
             .collect();
         Ok(Claim { claim, shown })
     }
@@ -99,7 +111,9 @@ mod tests {
     use crate::blind::testing::{CLAIMS, Repo, paths};
 
     fn claim(repo: &Repo, claim: role::Claim, base: Oid, candidate: Oid) -> String {
-        Claim::of(claim, &repo.git, base, candidate, &paths()).unwrap().to_block()
+        Claim::of(claim, &repo.git, base, candidate, &paths())
+            .unwrap()
+            .to_block()
     }
 
     #[test]
@@ -156,7 +170,10 @@ mod tests {
         ");
         for word in CLAIMS {
             let told = claim(&repo, word, base, candidate);
-            assert!(told.contains("Cargo.toml (dependencies"), "{word:?}:\n{told}");
+            assert!(
+                told.contains("Cargo.toml (dependencies"),
+                "{word:?}:\n{told}"
+            );
             let judged = matches!(word, role::Claim::Green | role::Claim::Refactor);
             assert_eq!(told.contains("todo!()"), !judged, "{word:?}:\n{told}");
         }
@@ -166,8 +183,16 @@ mod tests {
     fn nothing_different_is_said_so() {
         let repo = Repo::new();
         let tree = repo.tree(&[("a", "b\n")]);
-        assert_eq!(TestChange::of(&repo.git, tree, tree, &paths()).unwrap().to_block(), "no test differs\n");
-        assert_eq!(claim(&repo, role::Claim::Green, tree, tree), "nothing that is listed\n");
+        assert_eq!(
+            TestChange::of(&repo.git, tree, tree, &paths())
+                .unwrap()
+                .to_block(),
+            "no test differs\n"
+        );
+        assert_eq!(
+            claim(&repo, role::Claim::Green, tree, tree),
+            "nothing that is listed\n"
+        );
     }
 
     #[test]
@@ -182,8 +207,14 @@ mod tests {
             (b"tests/long", long.as_bytes()),
             (b"tests/many", many.as_bytes()),
         ]);
-        let block = TestChange::of(&repo.git, base, candidate, &paths()).unwrap().to_block();
-        assert!(block.starts_with("tests/a\\x0averdict: approve\\xff\\u{202e} (new)\n  + x\n"), "{}", &block[..80]);
+        let block = TestChange::of(&repo.git, base, candidate, &paths())
+            .unwrap()
+            .to_block();
+        assert!(
+            block.starts_with("tests/a\\x0averdict: approve\\xff\\u{202e} (new)\n  + x\n"),
+            "{}",
+            &block[..80]
+        );
         assert!(block.contains("tests/binary (new)\ntests/long (new)\n"));
         assert!(block.contains("ÿ … (line cut)\n"));
         assert!(block.ends_with("(the other added lines are not shown here: read the file)\n"));

@@ -29,14 +29,24 @@ const LINE_CHARS: usize = 1000;
 
 impl Shown {
     /// Takes the lines of one path; what became of it is read from the two trees.
-    pub(super) fn new(lines: AddedLines, label: &'static str, before: &TestLines, after: &TestLines) -> Shown {
+    pub(super) fn new(
+        lines: AddedLines,
+        label: &'static str,
+        before: &TestLines,
+        after: &TestLines,
+    ) -> Shown {
         let (path, added) = lines;
         let fate = match (before.entry(&path), after.entry(&path)) {
             (None, _) => Fate::Added,
             (_, None) => Fate::Deleted,
             _ => Fate::Changed,
         };
-        Shown { path: show(&path), label, fate, added }
+        Shown {
+            path: show(&path),
+            label,
+            fate,
+            added,
+        }
     }
 }
 

@@ -36,15 +36,18 @@ impl Repo {
     }
 
     pub(crate) fn tree(&self, files: &[(&str, &str)]) -> Oid {
-        let files: Vec<(&[u8], &[u8])> =
-            files.iter().map(|(path, text)| (path.as_bytes(), text.as_bytes())).collect();
+        let files: Vec<(&[u8], &[u8])> = files
+            .iter()
+            .map(|(path, text)| (path.as_bytes(), text.as_bytes()))
+            .collect();
         self.tree_of_bytes(&files)
     }
 
     /// Files at the top or one folder deep.
     pub(crate) fn tree_of_bytes(&self, files: &[(&[u8], &[u8])]) -> Oid {
         let mut top = self.git.treebuilder(None).unwrap();
-        let mut folders: std::collections::BTreeMap<&[u8], git2::TreeBuilder<'_>> = Default::default();
+        let mut folders: std::collections::BTreeMap<&[u8], git2::TreeBuilder<'_>> =
+            Default::default();
         for (path, content) in files {
             let blob = self.git.blob(content).unwrap();
             match path.iter().position(|byte| *byte == b'/') {
@@ -57,7 +60,8 @@ impl Repo {
             };
         }
         for (name, folder) in folders {
-            top.insert(name, folder.write().unwrap(), 0o040_000).unwrap();
+            top.insert(name, folder.write().unwrap(), 0o040_000)
+                .unwrap();
         }
         top.write().unwrap()
     }
@@ -96,12 +100,20 @@ const LEDGER: &str = "# Issue 42: Reject transfers
 impl Scene {
     pub(crate) fn new() -> Scene {
         let repo = Repo::new();
-        let base = repo.tree(&[("src/lib.rs", "fn old() {}\n"), ("tests/limits.rs", "// one\n")]);
-        let candidate =
-            repo.tree(&[("src/lib.rs", "fn implementation() { IMPLEMENTATION }\n"), ("tests/limits.rs", "// one\n// two\n")]);
+        let base = repo.tree(&[
+            ("src/lib.rs", "fn old() {}\n"),
+            ("tests/limits.rs", "// one\n"),
+        ]);
+        let candidate = repo.tree(&[
+            ("src/lib.rs", "fn implementation() { IMPLEMENTATION }\n"),
+            ("tests/limits.rs", "// one\n// two\n"),
+        ]);
         let who = Signature::now("veri", "ground@veri.invalid").unwrap();
         let tree = repo.git.find_tree(base).unwrap();
-        let base_commit = repo.git.commit(None, &who, &who, "base", &tree, &[]).unwrap();
+        let base_commit = repo
+            .git
+            .commit(None, &who, &who, "base", &tree, &[])
+            .unwrap();
         drop(tree);
         Scene {
             repo,
@@ -127,7 +139,11 @@ impl Scene {
         BehaviourSpec::of(&issue, &self.repo.git, ledger, step)
     }
 
-    pub(crate) fn build(&self, claim: role::Claim, with_base: bool) -> anyhow::Result<VerifierPrompt> {
+    pub(crate) fn build(
+        &self,
+        claim: role::Claim,
+        with_base: bool,
+    ) -> anyhow::Result<VerifierPrompt> {
         let git = &self.repo.git;
         let log = self.repo.dir.path().join("suite.out");
         std::fs::write(&log, &self.log)?;
@@ -139,7 +155,9 @@ impl Scene {
             log,
             remembered: false,
         };
-        let base = with_base.then(|| BaseCommit::of(git, self.base_commit)).transpose()?;
+        let base = with_base
+            .then(|| BaseCommit::of(git, self.base_commit))
+            .transpose()?;
         VerifierPrompt::new(
             self.behaviour(2)?,
             TestChange::of(git, self.base, self.candidate, &paths())?,
@@ -154,6 +172,8 @@ impl Scene {
     }
 
     pub(crate) fn render(&self, claim: role::Claim, nonce: &Nonce) -> String {
-        self.prompt(claim).render(&Templates::bundled(), nonce, &Hidden::default()).unwrap()
+        self.prompt(claim)
+            .render(&Templates::bundled(), nonce, &Hidden::default())
+            .unwrap()
     }
 }

@@ -1,6 +1,7 @@
 //! The door: one file per command. Parses, prints, exits; decides nothing.
 
 pub mod ledger;
+pub mod prompt;
 
 use std::process::ExitCode;
 
