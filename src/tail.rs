@@ -17,7 +17,10 @@ use std::path::Path;
 pub fn tail(path: &Path, max: u64) -> anyhow::Result<(Vec<u8>, bool)> {
     let read = || -> anyhow::Result<(Vec<u8>, bool)> {
         let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let mut file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits())
+            .open(path)?;
         let about = file.metadata()?;
         if !about.is_file() {
             bail!("it is not a regular file");
@@ -57,7 +60,10 @@ mod tests {
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         for path in [link, pipe, dir.path().to_owned(), dir.path().join("none")] {
             let error = tail(&path, 9).unwrap_err();
-            assert!(error.to_string().starts_with("reading the end of "), "{error}");
+            assert!(
+                error.to_string().starts_with("reading the end of "),
+                "{error}"
+            );
         }
     }
 }

@@ -58,23 +58,89 @@ const REMOVED: &[&str] = &[
 ];
 
 /// Beginnings of the names of forges' variables; with a word for a secret in it, a name is removed.
-const FORGES: &[&str] =
-    &["GH_", "GITHUB_", "GITLAB_", "GL_", "GITEA_", "FORGEJO_", "CODEBERG_", "BITBUCKET_", "CI_JOB_", "CI_REGISTRY_"];
+const FORGES: &[&str] = &[
+    "GH_",
+    "GITHUB_",
+    "GITLAB_",
+    "GL_",
+    "GITEA_",
+    "FORGEJO_",
+    "CODEBERG_",
+    "BITBUCKET_",
+    "CI_JOB_",
+    "CI_REGISTRY_",
+];
 const SECRETS: &[&str] = &["TOKEN", "PAT", "PASSWORD", "SECRET", "KEY"];
 
 /// What a verifier keeps of the caller's environment, besides `LC_…`: how to find and run programs, nothing about the work.
 const VERIFIER_KEEPS: &[&str] = &[
-    "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TZ",
+    "USER",
     // Toolchain homes and choices.
-    "ANDROID_HOME", "ASDF_DATA_DIR", "ASDF_DIR", "BUN_INSTALL", "CARGO_HOME", "CARGO_NET_OFFLINE", "COMPOSER_HOME",
-    "DENO_DIR", "DOTNET_ROOT", "FNM_DIR", "FNM_MULTISHELL_PATH", "GEM_HOME", "GEM_PATH", "GOFLAGS", "GOMODCACHE", "GOPATH",
-    "GOPROXY", "GOROOT", "GOTOOLCHAIN", "GRADLE_USER_HOME", "JAVA_HOME", "LD_LIBRARY_PATH", "LIBRARY_PATH",
-    "MAVEN_OPTS", "MISE_DATA_DIR", "NIX_PATH", "NIX_PROFILES", "NVM_BIN", "NVM_DIR", "NVM_INC", "PKG_CONFIG_PATH",
-    "PNPM_HOME", "PYENV_ROOT", "PYENV_VERSION", "RBENV_ROOT", "RBENV_VERSION", "RUSTFLAGS", "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN", "SDKMAN_DIR", "UV_PYTHON_INSTALL_DIR", "VOLTA_HOME",
+    "ANDROID_HOME",
+    "ASDF_DATA_DIR",
+    "ASDF_DIR",
+    "BUN_INSTALL",
+    "CARGO_HOME",
+    "CARGO_NET_OFFLINE",
+    "COMPOSER_HOME",
+    "DENO_DIR",
+    "DOTNET_ROOT",
+    "FNM_DIR",
+    "FNM_MULTISHELL_PATH",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOFLAGS",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOPROXY",
+    "GOROOT",
+    "GOTOOLCHAIN",
+    "GRADLE_USER_HOME",
+    "JAVA_HOME",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "MAVEN_OPTS",
+    "MISE_DATA_DIR",
+    "NIX_PATH",
+    "NIX_PROFILES",
+    "NVM_BIN",
+    "NVM_DIR",
+    "NVM_INC",
+    "PKG_CONFIG_PATH",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "RBENV_ROOT",
+    "RBENV_VERSION",
+    "RUSTFLAGS",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SDKMAN_DIR",
+    "UV_PYTHON_INSTALL_DIR",
+    "VOLTA_HOME",
     // The way out to the agent's service.
-    "ALL_PROXY", "CURL_CA_BUNDLE", "HTTPS_PROXY", "HTTP_PROXY", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "NO_PROXY",
-    "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE", "all_proxy", "http_proxy", "https_proxy", "no_proxy",
+    "ALL_PROXY",
+    "CURL_CA_BUNDLE",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NIX_SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
 ];
 
 /// Where programs are looked for when nothing of the caller's `PATH` is left.
@@ -103,8 +169,9 @@ pub(super) struct Leaf<'a> {
 /// The environment of suites, extra checks, setup and hooks: the caller's without what leads to forges, other repositories or
 /// other build folders; with what the config declares for all.
 pub fn suite(caller: &Env, declared: &[(OsString, OsString)]) -> Env {
-    let both = caller.iter().map(|(name, value)| (name, value));
-    let both = both.chain(declared.iter().map(|(name, value)| (name, value)));
+    let both = caller
+        .iter()
+        .chain(declared.iter().map(|(name, value)| (name, value)));
     let mut env: Env = both
         .filter(|(name, _)| !is_removed(name))
         .map(|(name, value)| (name.clone(), value.clone()))
@@ -134,14 +201,16 @@ pub(super) fn secluded(
             || name.as_bytes().starts_with(b"LC_")
             || credentials.iter().any(|kept| name == OsStr::new(kept))
     };
-    let kept = caller.iter().filter(|(name, _)| named(name)).map(|(name, value)| (name, value));
+    let kept = caller.iter().filter(|(name, _)| named(name));
     let both = kept.chain(declared.iter().map(|(name, value)| (name, value)));
     let leads_in = |text: &OsStr| hidden.named_in(&text.to_string_lossy());
     let mut env: Env = both
         .filter(|(name, _)| !is_removed(name) && !leads_in(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    let path = env.remove(OsStr::new("PATH")).unwrap_or_else(|| PLAIN_PATH.into());
+    let path = env
+        .remove(OsStr::new("PATH"))
+        .unwrap_or_else(|| PLAIN_PATH.into());
     env.retain(|_, value| !leads_in(value));
     env.insert("PATH".into(), without(&path, &leads_in));
     env.entry("HOME".into()).or_insert_with(|| temp.into());
@@ -152,7 +221,16 @@ pub(super) fn secluded(
     unattended(&mut env);
     let step = hidden.withhold(leaf.step);
     let test_command = hidden.withhold(leaf.test_command);
-    told(&mut env, caller, &Leaf { step: &step, test_command: &test_command, attempt: None, ..*leaf });
+    told(
+        &mut env,
+        caller,
+        &Leaf {
+            step: &step,
+            test_command: &test_command,
+            attempt: None,
+            ..*leaf
+        },
+    );
     env
 }
 
@@ -230,7 +308,11 @@ fn without(path: &OsStr, leads_in: &dyn Fn(&OsStr) -> bool) -> OsString {
         .split(|byte| *byte == b':')
         .filter(|entry| !entry.is_empty() && !leads_in(OsStr::from_bytes(entry)))
         .collect();
-    if kept.is_empty() { PLAIN_PATH.into() } else { OsString::from_vec(kept.join(&b':')) }
+    if kept.is_empty() {
+        PLAIN_PATH.into()
+    } else {
+        OsString::from_vec(kept.join(&b':'))
+    }
 }
 
 #[cfg(test)]

@@ -65,7 +65,11 @@ pub struct Launch {
 ///
 /// # Errors
 /// When the prompt cannot be written.
-pub fn planner_launch(agent: &Agent, prompt: &PlannerPrompt, place: &Place<'_>) -> anyhow::Result<Launch> {
+pub fn planner_launch(
+    agent: &Agent,
+    prompt: &PlannerPrompt,
+    place: &Place<'_>,
+) -> anyhow::Result<Launch> {
     let leaf = Leaf {
         nonce: Some(prompt.nonce().as_str()),
         ..place.leaf(Role::Planner, Phase::Plan)
@@ -78,7 +82,11 @@ pub fn planner_launch(agent: &Agent, prompt: &PlannerPrompt, place: &Place<'_>) 
 ///
 /// # Errors
 /// When the prompt cannot be written.
-pub fn developer_launch(agent: &Agent, prompt: &DeveloperPrompt, place: &Place<'_>) -> anyhow::Result<Launch> {
+pub fn developer_launch(
+    agent: &Agent,
+    prompt: &DeveloperPrompt,
+    place: &Place<'_>,
+) -> anyhow::Result<Launch> {
     let leaf = Leaf {
         step: prompt.step_title(),
         attempt: Some(prompt.attempt()),
@@ -106,7 +114,8 @@ pub fn verifier_launch(
         ..place.leaf(Role::Verifier, prompt.claim().phase())
     };
     let Seclusion { hidden, temp } = seclusion;
-    fs::create_dir_all(temp).with_context(|| format!("making the verifier's folder {}", temp.display()))?;
+    fs::create_dir_all(temp)
+        .with_context(|| format!("making the verifier's folder {}", temp.display()))?;
     let env = environment::secluded(
         place.caller,
         place.declared,
@@ -115,7 +124,9 @@ pub fn verifier_launch(
         temp,
         &leaf,
     );
-    let text = prompt.render(templates, nonce, hidden).context("writing the verifier's prompt")?;
+    let text = prompt
+        .render(templates, nonce, hidden)
+        .context("writing the verifier's prompt")?;
     place.launch(agent, &leaf, env, &text)
 }
 
@@ -135,7 +146,13 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn launch(&self, agent: &Agent, leaf: &Leaf<'_>, env: Env, prompt: &str) -> anyhow::Result<Launch> {
+    fn launch(
+        &self,
+        agent: &Agent,
+        leaf: &Leaf<'_>,
+        env: Env,
+        prompt: &str,
+    ) -> anyhow::Result<Launch> {
         write_private(self.prompt, prompt)
             .with_context(|| format!("writing the prompt {}", self.prompt.display()))?;
         Ok(Launch {
@@ -174,7 +191,10 @@ impl Launch {
 
     /// The whole environment, but for `VERI_LAUNCH`, which the supervisor adds.
     pub fn env(&self) -> Vec<(OsString, OsString)> {
-        self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+        self.env
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 
     /// The file that its standard input is read from: the prompt.
@@ -199,7 +219,11 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(text.as_bytes())
 }
 

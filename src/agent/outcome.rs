@@ -73,7 +73,10 @@ mod tests {
         for code in [1, 2, 101, 137, -1] {
             assert_eq!(Outcome::of_command(Role::Planner, code), Outcome::NoAnswer);
             assert_eq!(Outcome::of_command(Role::Verifier, code), Outcome::NoAnswer);
-            assert_eq!(Outcome::of_command(Role::Developer, code), Outcome::Failed { code });
+            assert_eq!(
+                Outcome::of_command(Role::Developer, code),
+                Outcome::Failed { code }
+            );
         }
     }
 }

@@ -67,9 +67,15 @@ impl Agent {
     /// version does not run; storage errors of the copy as they are.
     pub fn select(wanted: &Wanted, origin: Origin<'_>) -> anyhow::Result<Selected> {
         let argv: Vec<OsString> = match wanted.name.strip_prefix("command:") {
-            Some("") => return Err(unavailable("`command:` names no program: write command:./my-agent")),
+            Some("") => {
+                return Err(unavailable(
+                    "`command:` names no program: write command:./my-agent",
+                ));
+            }
             Some(program) => vec![program.into()],
-            None if wanted.name == "command" => wanted.command_argv.iter().map(Into::into).collect(),
+            None if wanted.name == "command" => {
+                wanted.command_argv.iter().map(Into::into).collect()
+            }
             None => return Err(not_yet(&wanted.name)),
         };
         let Some((program, rest)) = argv.split_first() else {
@@ -78,7 +84,11 @@ impl Agent {
             ));
         };
         let mut said = Vec::new();
-        let mut whole = vec![origin.keep(&origin.find(program)?, &mut said)?.into_os_string()];
+        let mut whole = vec![
+            origin
+                .keep(&origin.find(program)?, &mut said)?
+                .into_os_string(),
+        ];
         for arg in rest {
             whole.push(origin.argument(arg, &mut said)?);
         }
@@ -86,7 +96,13 @@ impl Agent {
             said.push("`model` means nothing to the agent `command`; pass it in `args`".to_owned());
         }
         whole.extend(wanted.args.iter().map(OsString::from));
-        Ok(Selected { agent: Agent::Command { argv: whole, credentials: wanted.credentials.clone() }, said })
+        Ok(Selected {
+            agent: Agent::Command {
+                argv: whole,
+                credentials: wanted.credentials.clone(),
+            },
+            said,
+        })
     }
 
     /// The whole command line.
@@ -118,7 +134,9 @@ impl Origin<'_> {
             .find(|path| runnable(path).is_ok())
             .ok_or_else(|| {
                 let name = program.to_string_lossy();
-                unavailable(format!("the agent `{name}` is not on PATH: install it, or give its path (./{name})"))
+                unavailable(format!(
+                    "the agent `{name}` is not on PATH: install it, or give its path (./{name})"
+                ))
             })
     }
 
@@ -126,7 +144,10 @@ impl Origin<'_> {
     /// the program; any other stays as it is.
     fn argument(&self, arg: &OsStr, said: &mut Vec<String>) -> anyhow::Result<OsString> {
         let path = Path::new(arg);
-        let relative = matches!(path.components().next(), Some(Component::CurDir | Component::ParentDir));
+        let relative = matches!(
+            path.components().next(),
+            Some(Component::CurDir | Component::ParentDir)
+        );
         let absolute = self.absolute(path);
         if (relative || path.is_absolute()) && absolute.is_file() {
             return Ok(self.keep(&absolute, said)?.into_os_string());
@@ -140,12 +161,21 @@ impl Origin<'_> {
 
     /// The path itself, or that of a copy when it lies in the repository. A link that lies there and leads out is resolved.
     fn keep(&self, path: &Path, said: &mut Vec<String>) -> anyhow::Result<PathBuf> {
-        let real = fs::canonicalize(path).with_context(|| format!("resolving the agent {}", path.display()))?;
+        let real = fs::canonicalize(path)
+            .with_context(|| format!("resolving the agent {}", path.display()))?;
         if !self.in_repository(&real) {
-            return Ok(if self.in_repository(path) { real } else { path.to_owned() });
+            return Ok(if self.in_repository(path) {
+                real
+            } else {
+                path.to_owned()
+            });
         }
         let copy = self.copy(&real).with_context(|| {
-            format!("copying the agent {} to {}", real.display(), self.aside.display())
+            format!(
+                "copying the agent {} to {}",
+                real.display(),
+                self.aside.display()
+            )
         })?;
         said.push(format!(
             "the agent {} lies in the repository: this run uses a copy of that one file, {}; files beside it are not copied",
@@ -157,7 +187,8 @@ impl Origin<'_> {
 
     fn in_repository(&self, path: &Path) -> bool {
         self.repository.iter().any(|folder| {
-            path.starts_with(folder) || fs::canonicalize(folder).is_ok_and(|real| path.starts_with(real))
+            path.starts_with(folder)
+                || fs::canonicalize(folder).is_ok_and(|real| path.starts_with(real))
         })
     }
 
@@ -165,8 +196,11 @@ impl Origin<'_> {
     /// is being run.
     fn copy(&self, real: &Path) -> anyhow::Result<PathBuf> {
         let content = fs::read(real)?;
-        let hash: String =
-            Sha256::digest(&content).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = Sha256::digest(&content)
+            .iter()
+            .take(6)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let mut name = OsString::from(format!("{hash}-"));
         name.push(real.file_name().unwrap_or_default());
         fs::create_dir_all(self.aside)?;
@@ -197,7 +231,9 @@ fn unavailable(detail: impl Into<String>) -> anyhow::Error {
 
 fn not_yet(name: &str) -> anyhow::Error {
     if name.is_empty() {
-        return unavailable("no agent is chosen: use --agent command:./my-agent, or set [agents] in .veri.toml");
+        return unavailable(
+            "no agent is chosen: use --agent command:./my-agent, or set [agents] in .veri.toml",
+        );
     }
     unavailable(format!(
         "the agent `{name}` is not one that this version runs: it runs agents through `command`, any program that reads \

@@ -33,7 +33,9 @@ impl BehaviourSpec {
             .steps()
             .iter()
             .find(|step| step.number == step_number)
-            .ok_or_else(|| anyhow!("the ledger, object {ledger_blob}, has no step {step_number}"))?;
+            .ok_or_else(|| {
+                anyhow!("the ledger, object {ledger_blob}, has no step {step_number}")
+            })?;
         let criteria = ledger
             .criteria()
             .iter()
@@ -52,7 +54,11 @@ impl BehaviourSpec {
     }
 
     pub(super) fn to_block(&self) -> String {
-        format!("{}\nThe issue that the step belongs to:\n\n{}", self.step.to_block(), self.issue.to_block())
+        format!(
+            "{}\nThe issue that the step belongs to:\n\n{}",
+            self.step.to_block(),
+            self.issue.to_block()
+        )
     }
 
     pub(super) fn step_title(&self) -> &str {

@@ -35,7 +35,9 @@ impl Hidden {
 
     /// Whether a text names one of the folders or something in it.
     pub fn named_in(&self, text: &str) -> bool {
-        self.forms.iter().any(|form| occurrences(text, form).next().is_some())
+        self.forms
+            .iter()
+            .any(|form| occurrences(text, form).next().is_some())
     }
 
     /// The text with each such name replaced; what follows it, the path inside the folder, stays.
@@ -62,10 +64,12 @@ impl Hidden {
 
 /// Where a form stands as a whole path or the beginning of one: `/a/bank` is not in `/a/bank-data`.
 fn occurrences<'t>(text: &'t str, form: &'t str) -> impl Iterator<Item = usize> + 't {
-    text.match_indices(form).map(|(at, _)| at).filter(move |at| {
-        let next = text[at + form.len()..].chars().next();
-        next.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '_' | '-')))
-    })
+    text.match_indices(form)
+        .map(|(at, _)| at)
+        .filter(move |at| {
+            let next = text[at + form.len()..].chars().next();
+            next.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '_' | '-')))
+        })
 }
 
 #[cfg(test)]
@@ -75,7 +79,13 @@ mod tests {
     #[test]
     fn whole_paths_are_found_and_neighbours_are_not() {
         let hidden = Hidden::new(["/home/u/bank/", "/home/u/my work"]);
-        for text in ["/home/u/bank", "a:/home/u/bank/src", "in /home/u/bank.", "cd /home/u/my\\ work", "/home/u/my%20work/x"] {
+        for text in [
+            "/home/u/bank",
+            "a:/home/u/bank/src",
+            "in /home/u/bank.",
+            "cd /home/u/my\\ work",
+            "/home/u/my%20work/x",
+        ] {
             assert!(hidden.named_in(text), "{text}");
         }
         for text in ["/home/u/bank-data", "/home/u/bankö", "/home/u", "bank", ""] {
@@ -88,7 +98,10 @@ mod tests {
         let hidden = Hidden::new(["/w/issue-4", "/w/issue-42"]);
         let text = "at /w/issue-42/src/lib.rs:3 and /w/issue-4, not /w/issue-421";
         let clean = hidden.withhold(text);
-        assert_eq!(clean, "at (path withheld)/src/lib.rs:3 and (path withheld), not /w/issue-421");
+        assert_eq!(
+            clean,
+            "at (path withheld)/src/lib.rs:3 and (path withheld), not /w/issue-421"
+        );
         assert!(!hidden.named_in(&clean));
     }
 

@@ -35,7 +35,13 @@ impl SuiteLog {
             Err(error) if run.remembered && is_missing(&error) => (None, false),
             Err(error) => return Err(error),
         };
-        Ok(SuiteLog { command: run.command.clone(), end: run.end.clone(), wall_ms: run.wall_ms, text, cut })
+        Ok(SuiteLog {
+            command: run.command.clone(),
+            end: run.end.clone(),
+            wall_ms: run.wall_ms,
+            text,
+            cut,
+        })
     }
 
     pub(super) fn to_block(&self) -> String {
@@ -45,7 +51,9 @@ impl SuiteLog {
             SuiteEnd::TimedOut { seconds } => format!("ended at its deadline of {seconds} seconds"),
             SuiteEnd::Crashed { signal } => format!("crashed with signal {signal}"),
             SuiteEnd::Unrunnable { code } => format!("could not be run (exit code {code})"),
-            SuiteEnd::KilledExternal { signal } => format!("killed from outside with signal {signal}"),
+            SuiteEnd::KilledExternal { signal } => {
+                format!("killed from outside with signal {signal}")
+            }
             SuiteEnd::Stopped => "stopped".to_owned(),
         };
         let command = escaped_line(&self.command);
@@ -61,13 +69,17 @@ impl SuiteLog {
 
 /// Inside a `.tdd` folder only files named for the suite are a suite's.
 fn is_leaf_output(log: &Path) -> bool {
-    let in_tdd = log.components().any(|part| part.as_os_str() == OsStr::new(".tdd"));
+    let in_tdd = log
+        .components()
+        .any(|part| part.as_os_str() == OsStr::new(".tdd"));
     let name = log.file_name().unwrap_or_default().to_string_lossy();
     in_tdd && !name.starts_with("suite")
 }
 
 fn is_missing(error: &anyhow::Error) -> bool {
-    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    let io = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.is_some_and(|io| io.kind() == ErrorKind::NotFound)
 }
 
@@ -95,7 +107,12 @@ mod tests {
         let expected = "command: cargo test\\n# approve\nresult: failed with exit code 101, after 1.2 s\n\
                         its output:\n\nFAILED t\n";
         for remembered in [false, true] {
-            assert_eq!(SuiteLog::of(&run(&log, remembered), 1024).unwrap().to_block(), expected);
+            assert_eq!(
+                SuiteLog::of(&run(&log, remembered), 1024)
+                    .unwrap()
+                    .to_block(),
+                expected
+            );
         }
         let cut = SuiteLog::of(&run(&log, false), 3).unwrap().to_block();
         assert!(cut.ends_with("the end of its output:\n\n t\n"), "{cut}");
@@ -115,7 +132,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let tdd = dir.path().join(".tdd");
         fs::create_dir_all(tdd.join("runs")).unwrap();
-        for name in ["develop-green.out", "verify-red.err", "plan.out", "events.jsonl", "runs/0af3.out"] {
+        for name in [
+            "develop-green.out",
+            "verify-red.err",
+            "plan.out",
+            "events.jsonl",
+            "runs/0af3.out",
+        ] {
             let log = tdd.join(name);
             fs::write(&log, "I promise it is right.").unwrap();
             let error = SuiteLog::of(&run(&log, true), 1024).unwrap_err();
@@ -126,6 +149,9 @@ mod tests {
         assert!(SuiteLog::of(&run(&log, false), 1024).is_ok());
         fs::remove_file(&log).unwrap();
         std::os::unix::fs::symlink(tdd.join("develop-green.out"), &log).unwrap();
-        assert!(SuiteLog::of(&run(&log, false), 1024).is_err(), "a link must not be followed");
+        assert!(
+            SuiteLog::of(&run(&log, false), 1024).is_err(),
+            "a link must not be followed"
+        );
     }
 }

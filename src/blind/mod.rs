@@ -15,14 +15,13 @@
 
 mod behaviour;
 mod change;
-mod diff;
 mod hidden;
 mod log;
+mod shown;
 mod verifier;
 
 pub use behaviour::{BehaviourSpec, issue_text};
-pub use change::{Claim, Listed, TestChange};
-pub use diff::{Fate, Touched};
+pub use change::{Claim, TestChange};
 pub use hidden::Hidden;
 pub use log::SuiteLog;
 pub use verifier::{BaseCommit, VerifierPrompt};

@@ -5,6 +5,7 @@ use crate::forge::trust::{self, Trust};
 use crate::forge::{DirectoryForge, Forge};
 use crate::prompt::{Nonce, Templates};
 use crate::role;
+use crate::suite::paths::TestPaths;
 use crate::suite::{SuiteEnd, SuiteRun};
 use git2::{Oid, Repository, Signature};
 use tempfile::TempDir;
@@ -16,6 +17,11 @@ pub(crate) const CLAIMS: [role::Claim; 5] = [
     role::Claim::Refactor,
     role::Claim::NoTest,
 ];
+
+/// The default rules of what is a test.
+pub(crate) fn paths() -> TestPaths {
+    TestPaths::new(&[], "cargo test").unwrap()
+}
 
 pub(crate) struct Repo {
     pub(crate) git: Repository,
@@ -30,15 +36,18 @@ impl Repo {
     }
 
     pub(crate) fn tree(&self, files: &[(&str, &str)]) -> Oid {
-        let files: Vec<(&[u8], &[u8])> =
-            files.iter().map(|(path, text)| (path.as_bytes(), text.as_bytes())).collect();
+        let files: Vec<(&[u8], &[u8])> = files
+            .iter()
+            .map(|(path, text)| (path.as_bytes(), text.as_bytes()))
+            .collect();
         self.tree_of_bytes(&files)
     }
 
     /// Files at the top or one folder deep.
     pub(crate) fn tree_of_bytes(&self, files: &[(&[u8], &[u8])]) -> Oid {
         let mut top = self.git.treebuilder(None).unwrap();
-        let mut folders: std::collections::BTreeMap<&[u8], git2::TreeBuilder<'_>> = Default::default();
+        let mut folders: std::collections::BTreeMap<&[u8], git2::TreeBuilder<'_>> =
+            Default::default();
         for (path, content) in files {
             let blob = self.git.blob(content).unwrap();
             match path.iter().position(|byte| *byte == b'/') {
@@ -51,7 +60,8 @@ impl Repo {
             };
         }
         for (name, folder) in folders {
-            top.insert(name, folder.write().unwrap(), 0o040_000).unwrap();
+            top.insert(name, folder.write().unwrap(), 0o040_000)
+                .unwrap();
         }
         top.write().unwrap()
     }
@@ -90,12 +100,20 @@ const LEDGER: &str = "# Issue 42: Reject transfers
 impl Scene {
     pub(crate) fn new() -> Scene {
         let repo = Repo::new();
-        let base = repo.tree(&[("src/lib.rs", "old\n"), ("tests/limits.rs", "one\n")]);
-        let candidate =
-            repo.tree(&[("src/lib.rs", "IMPLEMENTATION\n"), ("tests/limits.rs", "one\ntwo\n")]);
+        let base = repo.tree(&[
+            ("src/lib.rs", "fn old() {}\n"),
+            ("tests/limits.rs", "// one\n"),
+        ]);
+        let candidate = repo.tree(&[
+            ("src/lib.rs", "fn implementation() { IMPLEMENTATION }\n"),
+            ("tests/limits.rs", "// one\n// two\n"),
+        ]);
         let who = Signature::now("veri", "ground@veri.invalid").unwrap();
         let tree = repo.git.find_tree(base).unwrap();
-        let base_commit = repo.git.commit(None, &who, &who, "base", &tree, &[]).unwrap();
+        let base_commit = repo
+            .git
+            .commit(None, &who, &who, "base", &tree, &[])
+            .unwrap();
         drop(tree);
         Scene {
             repo,
@@ -121,7 +139,11 @@ impl Scene {
         BehaviourSpec::of(&issue, &self.repo.git, ledger, step)
     }
 
-    pub(crate) fn build(&self, claim: role::Claim, with_base: bool) -> anyhow::Result<VerifierPrompt> {
+    pub(crate) fn build(
+        &self,
+        claim: role::Claim,
+        with_base: bool,
+    ) -> anyhow::Result<VerifierPrompt> {
         let git = &self.repo.git;
         let log = self.repo.dir.path().join("suite.out");
         std::fs::write(&log, &self.log)?;
@@ -133,12 +155,13 @@ impl Scene {
             log,
             remembered: false,
         };
-        let is_test = |path: &[u8]| path.starts_with(b"tests/");
-        let base = with_base.then(|| BaseCommit::of(git, self.base_commit)).transpose()?;
+        let base = with_base
+            .then(|| BaseCommit::of(git, self.base_commit))
+            .transpose()?;
         VerifierPrompt::new(
             self.behaviour(2)?,
-            TestChange::of(git, self.base, self.candidate, &is_test)?,
-            Claim::of(claim, git, self.base, self.candidate, &|_| None)?,
+            TestChange::of(git, self.base, self.candidate, &paths())?,
+            Claim::of(claim, git, self.base, self.candidate, &paths())?,
             SuiteLog::of(&run, 4096)?,
             base,
         )
@@ -149,6 +172,8 @@ impl Scene {
     }
 
     pub(crate) fn render(&self, claim: role::Claim, nonce: &Nonce) -> String {
-        self.prompt(claim).render(&Templates::bundled(), nonce, &Hidden::default()).unwrap()
+        self.prompt(claim)
+            .render(&Templates::bundled(), nonce, &Hidden::default())
+            .unwrap()
     }
 }

@@ -51,9 +51,19 @@ impl VerifierPrompt {
             refactor == base.is_some(),
             "a verifier of a {} claim is {} a base commit",
             claim.word().as_str(),
-            if refactor { "to be given" } else { "not to be given" }
+            if refactor {
+                "to be given"
+            } else {
+                "not to be given"
+            }
         );
-        Ok(VerifierPrompt { behaviour, change, claim, log, base })
+        Ok(VerifierPrompt {
+            behaviour,
+            change,
+            claim,
+            log,
+            base,
+        })
     }
 
     /// What is claimed.
@@ -70,16 +80,36 @@ impl VerifierPrompt {
     ///
     /// # Errors
     /// When a template fails, or the prompt is larger than 16 MiB.
-    pub fn render(&self, templates: &Templates, nonce: &Nonce, hidden: &Hidden) -> anyhow::Result<String> {
+    pub fn render(
+        &self,
+        templates: &Templates,
+        nonce: &Nonce,
+        hidden: &Hidden,
+    ) -> anyhow::Result<String> {
         let mut blocks = Blocks::new();
-        blocks.add("behaviour", "specification", hidden.withhold(&self.behaviour.to_block()));
-        blocks.add("test_change", "test", hidden.withhold(&self.change.to_block()));
+        blocks.add(
+            "behaviour",
+            "specification",
+            hidden.withhold(&self.behaviour.to_block()),
+        );
+        blocks.add(
+            "test_change",
+            "test",
+            hidden.withhold(&self.change.to_block()),
+        );
         blocks.add("listed", "listed", hidden.withhold(&self.claim.to_block()));
         blocks.add("suite_log", "log", hidden.withhold(&self.log.to_block()));
         let mut fenced = blocks.fence();
         let data_rule = templates.render("rules-data.md", [("tag", Value::from(fenced.tag()))])?;
-        let form = templates.render("answer-verdict.md", [("nonce", Value::from(nonce.as_str()))])?;
-        let base = self.base.as_ref().map(|base| base.0.to_string()).unwrap_or_default();
+        let form = templates.render(
+            "answer-verdict.md",
+            [("nonce", Value::from(nonce.as_str()))],
+        )?;
+        let base = self
+            .base
+            .as_ref()
+            .map(|base| base.0.to_string())
+            .unwrap_or_default();
         let text = templates.render(
             template(self.claim.word()),
             [
@@ -135,7 +165,10 @@ mod tests {
                 &"ab".repeat(16),
             ]
             .iter()
-            .map(|part| text.find(part).unwrap_or_else(|| panic!("{claim:?} lacks {part}:\n{text}")))
+            .map(|part| {
+                text.find(part)
+                    .unwrap_or_else(|| panic!("{claim:?} lacks {part}:\n{text}"))
+            })
             .collect();
             assert!(order.is_sorted(), "{claim:?}: {order:?}\n{text}");
             assert!(!text.contains("\n\n\n"), "{claim:?} has holes:\n{text}");
@@ -148,14 +181,21 @@ mod tests {
         for (claim, question) in [
             (role::Claim::Red, "fails because that behaviour is missing"),
             (role::Claim::AlreadyThere, "give it as `breaks_with`"),
-            (role::Claim::Green, "or only satisfy the test: hard-coded values"),
+            (
+                role::Claim::Green,
+                "or only satisfy the test: hard-coded values",
+            ),
             (role::Claim::Refactor, "same for every input"),
             (role::Claim::NoTest, "no test is called for"),
         ] {
             let text = scene.render(claim, &nonce());
             assert!(text.contains(question), "{claim:?}:\n{text}");
             let base = scene.base_commit.to_string();
-            assert_eq!(text.contains(&base), claim == role::Claim::Refactor, "{claim:?}");
+            assert_eq!(
+                text.contains(&base),
+                claim == role::Claim::Refactor,
+                "{claim:?}"
+            );
         }
     }
 
@@ -164,8 +204,17 @@ mod tests {
         let scene = Scene::new();
         for claim in CLAIMS {
             let text = scene.render(claim, &nonce());
-            for hidden in ["attempt", "Attempt", "A transfer above the limit is refused", "[x]", "IMPLEMENTATION", ".tdd"] {
+            for hidden in [
+                "attempt",
+                "Attempt",
+                "A transfer above the limit is refused",
+                "[x]",
+                ".tdd",
+            ] {
                 assert!(!text.contains(hidden), "{claim:?} tells {hidden}:\n{text}");
+            }
+            if matches!(claim, role::Claim::Green | role::Claim::Refactor) {
+                assert!(!text.contains("IMPLEMENTATION"), "{claim:?}:\n{text}");
             }
         }
     }
@@ -177,7 +226,10 @@ mod tests {
         scene.log = "error at /state/work/issue-42/src/lib.rs:1".into();
         let hidden = Hidden::new(["/home/u/bank", "/state/work/issue-42"]);
         for claim in CLAIMS {
-            let text = scene.prompt(claim).render(&Templates::bundled(), &nonce(), &hidden).unwrap();
+            let text = scene
+                .prompt(claim)
+                .render(&Templates::bundled(), &nonce(), &hidden)
+                .unwrap();
             assert!(!hidden.named_in(&text), "{claim:?}:\n{text}");
             assert!(text.contains("(path withheld)/src/lib.rs:1"));
         }
@@ -191,7 +243,13 @@ mod tests {
             "00".repeat(16)
         );
         let text = scene.render(role::Claim::Green, &nonce());
-        let tag = text.split("Text between `<").nth(1).unwrap().split(' ').next().unwrap();
+        let tag = text
+            .split("Text between `<")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
         let open = text.find(&format!("<{tag} specification>")).unwrap();
         let close = open + text[open..].find(&format!("</{tag}>")).unwrap();
         assert!(text[open..close].contains(&scene.issue_body));
@@ -217,6 +275,10 @@ mod tests {
     fn one_mebibyte_of_issue_is_told_whole() {
         let mut scene = Scene::new();
         scene.issue_body = "Zeile mit Umlaut ä\n".repeat(60_000);
-        assert!(scene.render(role::Claim::Red, &nonce()).contains(&scene.issue_body));
+        assert!(
+            scene
+                .render(role::Claim::Red, &nonce())
+                .contains(&scene.issue_body)
+        );
     }
 }

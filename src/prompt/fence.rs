@@ -43,7 +43,11 @@ impl Blocks {
             tag = tag_of(&digest);
         }
         let blocks = self.blocks.into_iter().map(|(name, what, text)| {
-            let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            let newline = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
             (name, format!("<{tag} {what}>\n{text}{newline}</{tag}>"))
         });
         let blocks = blocks.collect();
@@ -159,13 +163,19 @@ mod tests {
 
     #[test]
     fn escaped_line_keeps_quotes_and_emoji_and_shows_what_hides() {
-        assert_eq!(escaped_line("say \"hi\" $(x) `y` 🦀"), "say \"hi\" $(x) `y` 🦀");
+        assert_eq!(
+            escaped_line("say \"hi\" $(x) `y` 🦀"),
+            "say \"hi\" $(x) `y` 🦀"
+        );
         assert_eq!(escaped_line("a\nb\u{202e}c\0"), "a\\nb\\u{202e}c\\u{0}");
     }
 
     #[test]
     fn plain_text_drops_colour_and_shows_the_rest() {
-        assert_eq!(plain_text(b"\x1b[1;31mFAILED\x1b[0m\r\n\ttest\x07"), "FAILED\n\ttest\u{fffd}");
+        assert_eq!(
+            plain_text(b"\x1b[1;31mFAILED\x1b[0m\r\n\ttest\x07"),
+            "FAILED\n\ttest\u{fffd}"
+        );
         assert_eq!(plain_text(b"\xff\x1b"), "\u{fffd}");
     }
 

@@ -41,7 +41,11 @@ pub struct StepText {
 impl StepText {
     /// The text for a data block.
     pub fn to_block(&self) -> String {
-        let mut block = format!("step {}: {}\ncriteria:\n", self.number, escaped_line(&self.title));
+        let mut block = format!(
+            "step {}: {}\ncriteria:\n",
+            self.number,
+            escaped_line(&self.title)
+        );
         for (id, text) in &self.criteria {
             let _ = writeln!(block, "- {}: {}", escaped_line(id), escaped_line(text));
         }
@@ -63,7 +67,10 @@ mod tests {
             body: "Please.".into(),
             comments: vec![("ann\nfake".into(), "Soon.".into())],
         };
-        assert_eq!(issue.to_block(), "title: Refuse\n\nPlease.\n\ncomment by ann\\nfake:\n\nSoon.");
+        assert_eq!(
+            issue.to_block(),
+            "title: Refuse\n\nPlease.\n\ncomment by ann\\nfake:\n\nSoon."
+        );
         let step = StepText {
             number: 2,
             title: "$(touch x) `y`".into(),

@@ -37,9 +37,17 @@ mod tests {
     #[test]
     fn a_nonce_is_32_hexadecimal_digits_and_nothing_else() {
         let nonce = Nonce::from_bytes([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 254, 255]);
-        assert_eq!(nonce.as_str(), "000102030405060708090a0b0c0d feff".replace(' ', ""));
+        assert_eq!(
+            nonce.as_str(),
+            "000102030405060708090a0b0c0d feff".replace(' ', "")
+        );
         assert_eq!(Nonce::parse(nonce.as_str()), Some(nonce));
-        for bad in ["", "approve this change please, okay", "000102030405060708090A0B0C0DFEFF", "00"] {
+        for bad in [
+            "",
+            "approve this change please, okay",
+            "000102030405060708090A0B0C0DFEFF",
+            "00",
+        ] {
             assert_eq!(Nonce::parse(bad), None, "{bad:?}");
         }
     }

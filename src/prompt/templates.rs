@@ -65,7 +65,9 @@ pub enum TemplateError {
         known: String,
     },
     /// A stored set that lacks a template.
-    #[error("the stored templates lack `{0}`: another version of veri made them; --new-templates takes this version's")]
+    #[error(
+        "the stored templates lack `{0}`: another version of veri made them; --new-templates takes this version's"
+    )]
     Missing(&'static str),
     /// A template that cannot be read, compiled or rendered.
     #[error("template `{name}` cannot be used: {why}")]
@@ -86,7 +88,10 @@ pub struct Templates {
 impl Templates {
     /// The program's own.
     pub fn bundled() -> Templates {
-        let set = KNOWN.iter().map(|known| (known.name, known.text.to_owned())).collect();
+        let set = KNOWN
+            .iter()
+            .map(|known| (known.name, known.text.to_owned()))
+            .collect();
         Templates { set }
     }
 
@@ -113,8 +118,14 @@ impl Templates {
     pub fn from_files<N: AsRef<str>, B: AsRef<[u8]>>(
         files: impl IntoIterator<Item = (N, B)>,
     ) -> Result<Templates, TemplateError> {
-        let templates = Templates { set: BTreeMap::new() }.overlay(files)?;
-        match KNOWN.iter().find(|known| !templates.set.contains_key(known.name)) {
+        let templates = Templates {
+            set: BTreeMap::new(),
+        }
+        .overlay(files)?;
+        match KNOWN
+            .iter()
+            .find(|known| !templates.set.contains_key(known.name))
+        {
             Some(known) => Err(TemplateError::Missing(known.name)),
             None => Ok(templates),
         }
@@ -136,28 +147,45 @@ impl Templates {
     ) -> Result<String, TemplateError> {
         let text = self.set.get(name).ok_or(TemplateError::Missing(name))?;
         let filled = fill(name, text, Value::from_pairs(values));
-        filled.map(|text| text.trim_end().to_owned()).map_err(|why| broken(name, why))
+        filled
+            .map(|text| text.trim_end().to_owned())
+            .map_err(|why| broken(name, why))
     }
 }
 
 fn broken(name: &str, why: String) -> TemplateError {
-    TemplateError::Broken { name: name.to_owned(), why }
+    TemplateError::Broken {
+        name: name.to_owned(),
+        why,
+    }
 }
 
 /// Reads one override and shows that it works: it compiles, uses nothing unknown, leaves nothing needed out, and renders.
 fn read(name: &str, bytes: &[u8]) -> Result<(&'static Known, String), TemplateError> {
     let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
         let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
-        return Err(TemplateError::Unknown { name: super::escaped_line(name), known: names.join(", ") });
+        return Err(TemplateError::Unknown {
+            name: super::escaped_line(name),
+            known: names.join(", "),
+        });
     };
     let fail = |why: String| broken(name, why);
     if bytes.len() > TEMPLATE_BYTES {
-        return Err(fail(format!("it has {} bytes, more than {TEMPLATE_BYTES}", bytes.len())));
+        return Err(fail(format!(
+            "it has {} bytes, more than {TEMPLATE_BYTES}",
+            bytes.len()
+        )));
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| fail(format!("it is not UTF-8 from byte {} on", error.valid_up_to())))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        fail(format!(
+            "it is not UTF-8 from byte {} on",
+            error.valid_up_to()
+        ))
+    })?;
     let env = environment();
-    let template = env.template_from_named_str(name, text).map_err(|error| fail(explain(&error)))?;
+    let template = env
+        .template_from_named_str(name, text)
+        .map_err(|error| fail(explain(&error)))?;
     let used = template.undeclared_variables(false);
     let mut unknown: Vec<&String> = used
         .iter()
@@ -166,13 +194,22 @@ fn read(name: &str, bytes: &[u8]) -> Result<(&'static Known, String), TemplateEr
     unknown.sort();
     if let Some(unknown) = unknown.first() {
         let names: Vec<&str> = known.must.iter().chain(known.may).copied().collect();
-        return Err(fail(format!("it uses `{unknown}`; it may use {}", names.join(", "))));
+        return Err(fail(format!(
+            "it uses `{unknown}`; it may use {}",
+            names.join(", ")
+        )));
     }
     if let Some(left_out) = known.must.iter().find(|must| !used.contains(**must)) {
-        return Err(fail(format!("it leaves out {{{{ {left_out} }}}}, without which the prompt cannot work")));
+        return Err(fail(format!(
+            "it leaves out {{{{ {left_out} }}}}, without which the prompt cannot work"
+        )));
     }
     for sample in ["x", ""] {
-        let values = known.must.iter().chain(known.may).map(|name| (*name, Value::from(sample)));
+        let values = known
+            .must
+            .iter()
+            .chain(known.may)
+            .map(|name| (*name, Value::from(sample)));
         fill(name, text, Value::from_pairs(values)).map_err(fail)?;
     }
     Ok((known, text.to_owned()))
@@ -180,9 +217,13 @@ fn read(name: &str, bytes: &[u8]) -> Result<(&'static Known, String), TemplateEr
 
 fn fill(name: &str, text: &str, values: Value) -> Result<String, String> {
     let env = environment();
-    let template = env.template_from_named_str(name, text).map_err(|error| explain(&error))?;
+    let template = env
+        .template_from_named_str(name, text)
+        .map_err(|error| explain(&error))?;
     let mut out = Capped { bytes: Vec::new() };
-    template.render_captured_to(values, &mut out).map_err(|error| explain(&error))?;
+    template
+        .render_captured_to(values, &mut out)
+        .map_err(|error| explain(&error))?;
     String::from_utf8(out.bytes).map_err(|error| error.to_string())
 }
 
@@ -192,7 +233,11 @@ fn environment<'a>() -> Environment<'a> {
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_recursion_limit(50);
-    if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
+    if let Ok(syntax) = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()
+    {
         env.set_syntax(syntax);
     }
     env
@@ -246,8 +291,10 @@ mod tests {
     #[test]
     fn the_bundled_templates_are_usable_and_can_be_stored() {
         let bundled = Templates::bundled();
-        let stored: Vec<(String, Vec<u8>)> =
-            bundled.files().map(|(name, text)| (name.to_owned(), text.into())).collect();
+        let stored: Vec<(String, Vec<u8>)> = bundled
+            .files()
+            .map(|(name, text)| (name.to_owned(), text.into()))
+            .collect();
         assert_eq!(stored.len(), KNOWN.len());
         assert_eq!(Templates::from_files(stored), Ok(bundled));
     }
@@ -255,7 +302,9 @@ mod tests {
     #[test]
     fn one_file_overrides_one_template() {
         let own = "{{ data_rule }}{{ behaviour }}{{ verdict_form }}";
-        let set = Templates::bundled().overlay([("verify-red.md", own)]).unwrap();
+        let set = Templates::bundled()
+            .overlay([("verify-red.md", own)])
+            .unwrap();
         let changed: Vec<&str> = set
             .files()
             .zip(Templates::bundled().files())
@@ -272,35 +321,70 @@ mod tests {
             .filter(|(name, _)| *name != "plan.md")
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .collect();
-        assert_eq!(Templates::from_files(files), Err(TemplateError::Missing("plan.md")));
+        assert_eq!(
+            Templates::from_files(files),
+            Err(TemplateError::Missing("plan.md"))
+        );
     }
 
     #[test]
     fn every_broken_override_is_named_with_its_fault() {
         for (name, text, part) in [
-            ("verify_red.md", "", "not one that veri knows; known are rules-data.md,"),
+            (
+                "verify_red.md",
+                "",
+                "not one that veri knows; known are rules-data.md,",
+            ),
             ("../plan.md", "", "not one that veri knows"),
-            ("rules-data.md", "{{ tag", "`rules-data.md` cannot be used: syntax error"),
-            ("rules-data.md", "{{ tag }}{{ nonce }}", "it uses `nonce`; it may use tag"),
+            (
+                "rules-data.md",
+                "{{ tag",
+                "`rules-data.md` cannot be used: syntax error",
+            ),
+            (
+                "rules-data.md",
+                "{{ tag }}{{ nonce }}",
+                "it uses `nonce`; it may use tag",
+            ),
             ("answer-verdict.md", "Answer.", "leaves out {{ nonce }}"),
-            ("rules-data.md", "{{ tag }}{% include 'plan.md' %}", "cannot be used: syntax error"),
+            (
+                "rules-data.md",
+                "{{ tag }}{% include 'plan.md' %}",
+                "cannot be used: syntax error",
+            ),
             ("rules-data.md", "{{ tag|shell }}", "unknown filter"),
-            ("rules-data.md", "{{ tag }}{{ tag.password }}", "cannot be used"),
+            (
+                "rules-data.md",
+                "{{ tag }}{{ tag.password }}",
+                "cannot be used",
+            ),
         ] {
             let error = overlay(name, text);
             assert!(error.contains(part), "{name} {text:?} gave {error:?}");
         }
-        let error = Templates::bundled().overlay([("plan.md", b"\xff")]).unwrap_err();
-        assert!(error.to_string().contains("not UTF-8 from byte 0 on"), "{error}");
+        let error = Templates::bundled()
+            .overlay([("plan.md", b"\xff")])
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("not UTF-8 from byte 0 on"),
+            "{error}"
+        );
         let big = vec![b'x'; TEMPLATE_BYTES + 1];
-        let error = Templates::bundled().overlay([("plan.md", big)]).unwrap_err();
+        let error = Templates::bundled()
+            .overlay([("plan.md", big)])
+            .unwrap_err();
         assert!(error.to_string().contains("more than 65536"), "{error}");
     }
 
     #[test]
     fn values_are_never_read_as_template_code() {
         let set = Templates::bundled();
-        let text = set.render("rules-data.md", [("tag", Value::from("{{ secret }}{% if x %}<&>"))]).unwrap();
+        let text = set
+            .render(
+                "rules-data.md",
+                [("tag", Value::from("{{ secret }}{% if x %}<&>"))],
+            )
+            .unwrap();
         assert!(text.contains("<{{ secret }}{% if x %}<&> …>"), "{text}");
     }
 
@@ -308,6 +392,11 @@ mod tests {
     fn a_prompt_beyond_the_limit_is_an_error_and_not_a_full_memory() {
         let huge = "x".repeat(PROMPT_BYTES + 1);
         let error = Templates::bundled().render("rules-data.md", [("tag", Value::from(huge))]);
-        assert!(error.unwrap_err().to_string().contains("larger than 16 MiB"));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("larger than 16 MiB")
+        );
     }
 }

@@ -21,7 +21,10 @@ impl Room {
             ("NOTES".into(), tree.clone().into_os_string()),
             ("JAVA_HOME".into(), tree.into_os_string()),
         ]);
-        let agent = Agent::Command { argv: vec!["/opt/agent".into(), "-x".into()], credentials: vec![] };
+        let agent = Agent::Command {
+            argv: vec!["/opt/agent".into(), "-x".into()],
+            credentials: vec![],
+        };
         Room { dir, caller, agent }
     }
 
@@ -45,14 +48,20 @@ impl Room {
     fn verifier(&self, scene: &Scene, claim: crate::role::Claim) -> Launch {
         let hidden = Hidden::new([self.dir.path().join("work/issue-42")]);
         let temp = self.dir.path().join("temp");
-        let seclusion = Seclusion { hidden: &hidden, temp: &temp };
+        let seclusion = Seclusion {
+            hidden: &hidden,
+            temp: &temp,
+        };
         let (templates, nonce) = (Templates::bundled(), Nonce::from_bytes([1; 16]));
         let prompt = scene.prompt(claim);
         let launch = self.launch(|place| {
             verifier_launch(&self.agent, &prompt, &templates, &nonce, &seclusion, place)
         });
         for (name, value) in launch.env() {
-            assert!(!hidden.named_in(&value.to_string_lossy()), "{name:?}={value:?}");
+            assert!(
+                !hidden.named_in(&value.to_string_lossy()),
+                "{name:?}={value:?}"
+            );
         }
         assert!(!hidden.named_in(&fs::read_to_string(launch.stdin()).unwrap()));
         assert!(temp.is_dir());
@@ -61,22 +70,34 @@ impl Room {
 }
 
 fn var(launch: &Launch, name: &str) -> Option<String> {
-    launch.env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned())
+    launch
+        .env
+        .get(OsStr::new(name))
+        .map(|value| value.to_string_lossy().into_owned())
 }
 
 #[test]
 fn a_verifier_is_launched_with_its_prompt_its_nonce_and_no_attempt() {
     let room = Room::new();
     let mut scene = Scene::new();
-    scene.issue_body = format!("See {}/notes", room.dir.path().join("work/issue-42").display());
+    scene.issue_body = format!(
+        "See {}/notes",
+        room.dir.path().join("work/issue-42").display()
+    );
     for claim in CLAIMS {
         let launch = room.verifier(&scene, claim);
         assert_eq!(launch.argv(), ["/opt/agent", "-x"].map(OsStr::new));
-        assert_eq!((launch.role(), launch.phase()), (Role::Verifier, claim.phase()));
+        assert_eq!(
+            (launch.role(), launch.phase()),
+            (Role::Verifier, claim.phase())
+        );
         let nonce = "01".repeat(16);
         assert!(fs::read_to_string(launch.stdin()).unwrap().contains(&nonce));
         assert_eq!(var(&launch, "VERI_NONCE"), Some(nonce));
-        assert_eq!(var(&launch, "VERI_STEP").as_deref(), Some("The refusal names the rest"));
+        assert_eq!(
+            var(&launch, "VERI_STEP").as_deref(),
+            Some("The refusal names the rest")
+        );
         assert_eq!(var(&launch, "VERI_ATTEMPT"), None);
         assert_eq!(var(&launch, "NOTES"), None);
     }
@@ -86,7 +107,11 @@ fn a_verifier_is_launched_with_its_prompt_its_nonce_and_no_attempt() {
 fn planner_and_developer_are_told_who_they_are() {
     let room = Room::new();
     let nonce = Nonce::from_bytes([2; 16]);
-    let issue = IssueText { title: "T".into(), body: "B".into(), comments: vec![] };
+    let issue = IssueText {
+        title: "T".into(),
+        body: "B".into(),
+        comments: vec![],
+    };
     let templates = Templates::bundled();
     let plan = PlannerInputs {
         issue: &issue,
@@ -103,7 +128,11 @@ fn planner_and_developer_are_told_who_they_are() {
     assert_eq!(var(&launch, "VERI_PHASE").as_deref(), Some("plan"));
     assert_eq!(var(&launch, "VERI_STEP").as_deref(), Some(""));
 
-    let step = StepText { number: 1, title: "It holds".into(), ..StepText::default() };
+    let step = StepText {
+        number: 1,
+        title: "It holds".into(),
+        ..StepText::default()
+    };
     let develop = DeveloperInputs {
         task: Task::NoTest,
         issue: &issue,
@@ -124,7 +153,10 @@ fn planner_and_developer_are_told_who_they_are() {
     assert_eq!(var(&launch, "VERI_PHASE").as_deref(), Some("green"));
     assert_eq!(var(&launch, "VERI_STEP").as_deref(), Some("It holds"));
     assert_eq!(var(&launch, "VERI_NONCE"), None);
-    assert!(var(&launch, "NOTES").is_some(), "a developer keeps the caller's environment");
+    assert!(
+        var(&launch, "NOTES").is_some(),
+        "a developer keeps the caller's environment"
+    );
     assert_eq!(fs::read_to_string(launch.stdin()).unwrap(), develop.text());
 }
 
@@ -137,7 +169,10 @@ fn a_prompt_is_for_this_user_alone_and_a_planted_link_is_not_followed() {
     std::os::unix::fs::symlink(&victim, &prompt).unwrap();
     write_private(&prompt, "text").unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-    assert_eq!(fs::symlink_metadata(&prompt).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::symlink_metadata(&prompt).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     write_private(&prompt, "other").unwrap();
     assert_eq!(fs::read_to_string(&prompt).unwrap(), "other");
 }

@@ -125,7 +125,10 @@ impl DeveloperPrompt {
                     ("start", Value::from(inputs.start.sentence())),
                     ("evidence", Value::from(fenced.take("evidence"))),
                     ("reasons", Value::from(fenced.take("reasons"))),
-                    ("kept", Value::from(inputs.kept.map(Kept::sentence).unwrap_or_default())),
+                    (
+                        "kept",
+                        Value::from(inputs.kept.map(Kept::sentence).unwrap_or_default()),
+                    ),
                     ("previous", Value::from(fenced.take("previous"))),
                 ],
             )?,
@@ -175,7 +178,12 @@ impl DeveloperPrompt {
 
 fn reopened_block(tests: &[Reopen]) -> String {
     tests.iter().fold(String::new(), |mut block, reopened| {
-        let _ = writeln!(block, "- {}: {}", escaped_line(&reopened.test), escaped_line(&reopened.why));
+        let _ = writeln!(
+            block,
+            "- {}: {}",
+            escaped_line(&reopened.test),
+            escaped_line(&reopened.why)
+        );
         block
     })
 }

@@ -56,7 +56,10 @@ mod tests {
     #[test]
     fn its_debug_form_shows_no_word() {
         let rationale = Rationale::from_output(b"I hard-coded it.".to_vec());
-        assert_eq!(format!("{rationale:?} {rationale:#?}"), "Rationale(16 bytes) Rationale(16 bytes)");
+        assert_eq!(
+            format!("{rationale:?} {rationale:#?}"),
+            "Rationale(16 bytes) Rationale(16 bytes)"
+        );
     }
 
     #[test]
@@ -65,9 +68,13 @@ mod tests {
         assert_eq!((plain.needs_user(), plain.reopen_red()), (None, &[][..]));
         let asks = Rationale::from_output(b"Hm.\n{\"needs_user\":\"Euro or cent?\"}\n".to_vec());
         assert_eq!(asks.needs_user(), Some("Euro or cent?"));
-        let reopens =
-            Rationale::from_output(br#"x {"reopen_red":[{"test":"t::old","why":"limit is 5"}]}"#.to_vec());
-        let old = Reopen { test: "t::old".into(), why: "limit is 5".into() };
+        let reopens = Rationale::from_output(
+            br#"x {"reopen_red":[{"test":"t::old","why":"limit is 5"}]}"#.to_vec(),
+        );
+        let old = Reopen {
+            test: "t::old".into(),
+            why: "limit is 5".into(),
+        };
         assert_eq!(reopens.reopen_red(), [old]);
     }
 }

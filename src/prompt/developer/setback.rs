@@ -51,15 +51,21 @@ impl Setback {
     pub(super) fn sentence(&self) -> String {
         match self {
             Setback::Rejected(_) => "The change was rejected.".to_owned(),
-            Setback::CheckFailed(_) => "The change failed a check before anybody judged it.".to_owned(),
+            Setback::CheckFailed(_) => {
+                "The change failed a check before anybody judged it.".to_owned()
+            }
             Setback::Refused(_) => "The change was refused when it was to be committed.".to_owned(),
             Setback::Failed(code) => format!("The attempt ended with exit code {code}."),
-            Setback::NothingChanged => "The attempt changed no file, so there was nothing to judge.".to_owned(),
+            Setback::NothingChanged => {
+                "The attempt changed no file, so there was nothing to judge.".to_owned()
+            }
             Setback::Stuck(seconds) => format!(
                 "The attempt did not end within {seconds} seconds and was killed. Work in smaller pieces, and run nothing that \
                  waits for input or does not end by itself."
             ),
-            Setback::CutOff => "The attempt was cut off before it ended, through no fault of the work.".to_owned(),
+            Setback::CutOff => {
+                "The attempt was cut off before it ended, through no fault of the work.".to_owned()
+            }
         }
     }
 
@@ -78,7 +84,9 @@ impl Start {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Start::FromCandidate => "Its change is in your working folder: go on from there.",
-            Start::Fresh => "Your working folder is as it was before that attempt: nothing of it is there.",
+            Start::Fresh => {
+                "Your working folder is as it was before that attempt: nothing of it is there."
+            }
         }
     }
 }
@@ -86,7 +94,9 @@ impl Start {
 impl Kept {
     pub(super) fn sentence(&self) -> String {
         let name = super::escaped_line(&self.reference);
-        format!("What it had done is kept in `{name}`: `git diff HEAD {name}` shows it, take over what is good.")
+        format!(
+            "What it had done is kept in `{name}`: `git diff HEAD {name}` shows it, take over what is good."
+        )
     }
 }
 

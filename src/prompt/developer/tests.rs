@@ -33,7 +33,11 @@ impl Case {
     }
 
     fn again(task: Task, setback: Setback) -> Case {
-        Case { attempt: 2, setback: Some(setback), ..Case::first(task) }
+        Case {
+            attempt: 2,
+            setback: Some(setback),
+            ..Case::first(task)
+        }
     }
 
     fn render(&self) -> String {
@@ -71,8 +75,15 @@ fn every_task_gives_its_rules_first_and_then_the_data() {
     for task in TASKS {
         let text = Case::first(task).render();
         let rules = text.find("## Rules").unwrap();
-        for data in ["ISSUE-BODY", "# Issue 42: LEDGER", "AC2: It names", "cargo test --no-fail-fast"] {
-            let at = text.find(data).unwrap_or_else(|| panic!("{task:?} lacks {data}:\n{text}"));
+        for data in [
+            "ISSUE-BODY",
+            "# Issue 42: LEDGER",
+            "AC2: It names",
+            "cargo test --no-fail-fast",
+        ] {
+            let at = text
+                .find(data)
+                .unwrap_or_else(|| panic!("{task:?} lacks {data}:\n{text}"));
             assert!(rules < at, "{task:?}: {data} before the rules");
         }
         for rule in ["Do not commit, stage", "`.tdd/`", "needs_user"] {
@@ -99,9 +110,19 @@ fn each_task_forbids_what_its_phase_forbids() {
 
 #[test]
 fn the_green_prompt_reads_well() {
-    let text = Case::again(Task::Green, Setback::CheckFailed("1 test failed: t::rest\n".into())).render();
+    let text = Case::again(
+        Task::Green,
+        Setback::CheckFailed("1 test failed: t::rest\n".into()),
+    )
+    .render();
     let from = text.find("## The step").unwrap();
-    let tag = text.split("Text between `<").nth(1).unwrap().split(' ').next().unwrap();
+    let tag = text
+        .split("Text between `<")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
     insta::assert_snapshot!(text[from..].replace(tag, "TAG"), @r"
     ## The step
 
@@ -162,8 +183,14 @@ fn every_setback_says_what_happened() {
     ] {
         for task in TASKS {
             let text = Case::again(task, setback.clone()).render();
-            assert!(text.contains("(attempt 2)") && text.contains(part), "{task:?} {setback:?}:\n{text}");
-            assert!(!text.contains("\n\n\n"), "{task:?} {setback:?} has holes:\n{text}");
+            assert!(
+                text.contains("(attempt 2)") && text.contains(part),
+                "{task:?} {setback:?}:\n{text}"
+            );
+            assert!(
+                !text.contains("\n\n\n"),
+                "{task:?} {setback:?} has holes:\n{text}"
+            );
         }
     }
 }
@@ -171,15 +198,29 @@ fn every_setback_says_what_happened() {
 #[test]
 fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_data() {
     let reasons = vec![
-        RejectReason { text: "Only 100 is refused".into(), counterexample: Some("--- a\n+++ b".into()) },
-        RejectReason { text: "Message is empty".into(), counterexample: None },
+        RejectReason {
+            text: "Only 100 is refused".into(),
+            counterexample: Some("--- a\n+++ b".into()),
+        },
+        RejectReason {
+            text: "Message is empty".into(),
+            counterexample: None,
+        },
     ];
     let mut case = Case::again(Task::Green, Setback::Rejected(reasons));
     case.start = Start::Fresh;
-    case.kept = Some(Kept { reference: "refs/veri/issue-42/discarded/1".into() });
+    case.kept = Some(Kept {
+        reference: "refs/veri/issue-42/discarded/1".into(),
+    });
     case.previous = Some(Rationale::from_output(b"I think 100 is enough.".to_vec()));
     let text = case.render();
-    let tag = text.split("Text between `<").nth(1).unwrap().split(' ').next().unwrap();
+    let tag = text
+        .split("Text between `<")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
     for (what, words) in [
         ("reasons", "1. Only 100 is refused"),
         ("reasons", "--- a\n+++ b"),
@@ -188,7 +229,10 @@ fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_d
     ] {
         let open = text.find(&format!("<{tag} {what}>")).unwrap();
         let close = open + text[open..].find(&format!("</{tag}>")).unwrap();
-        assert!(text[open..close].contains(words), "{words} is not in {what}");
+        assert!(
+            text[open..close].contains(words),
+            "{words} is not in {what}"
+        );
     }
     assert!(text.contains("git diff HEAD refs/veri/issue-42/discarded/1"));
     assert!(text.contains("nothing of it is there"));
@@ -198,8 +242,15 @@ fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_d
 fn reopened_tests_are_told_in_red_alone() {
     for (task, told) in [(Task::Red, true), (Task::Green, false)] {
         let mut case = Case::first(task);
-        case.reopened = vec![Reopen { test: "t::old".into(), why: "the limit is 5 now".into() }];
-        assert_eq!(case.render().contains("- t::old: the limit is 5 now"), told, "{task:?}");
+        case.reopened = vec![Reopen {
+            test: "t::old".into(),
+            why: "the limit is 5 now".into(),
+        }];
+        assert_eq!(
+            case.render().contains("- t::old: the limit is 5 now"),
+            told,
+            "{task:?}"
+        );
     }
 }
 
