@@ -20,6 +20,8 @@ mod tail;
 mod tree;
 
 #[cfg(test)]
+mod back;
+#[cfg(test)]
 mod bench;
 #[cfg(test)]
 mod cheats;
