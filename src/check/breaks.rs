@@ -38,10 +38,7 @@ pub fn breaks_with(ask: &Ask<'_>, patch: &str, run: &mut Runner<'_>) -> anyhow::
     if patch.len() > MAX_PATCH {
         return refused(format!("the patch is larger than {MAX_PATCH} bytes"));
     }
-    let mut patch = patch.trim_start_matches(['\n', '\r']).to_owned();
-    if !patch.ends_with('\n') {
-        patch.push('\n');
-    }
+    let patch = in_git_format(patch);
     let repo = ask.repo;
     let diff = match Diff::from_buffer(patch.as_bytes()) {
         Ok(diff) if diff.deltas().len() > 0 => diff,
@@ -99,4 +96,44 @@ pub fn breaks_with(ask: &Ask<'_>, patch: &str, run: &mut Runner<'_>) -> anyhow::
             "under the patch the suite crashes or does not end, which no test shows".to_owned(),
         ),
     }
+}
+
+/// The patch with the headers that git's format asks for and `diff -u` leaves out, and a line break at its end.
+fn in_git_format(patch: &str) -> String {
+    let patch = patch.trim_start_matches(['\n', '\r']);
+    let mut lines: Vec<String> = Vec::new();
+    let has_headers = patch.lines().any(|line| line.starts_with("diff --git "));
+    let mut ahead = patch.lines().peekable();
+    while let Some(line) = ahead.next() {
+        let files = line
+            .strip_prefix("--- ")
+            .zip(ahead.peek().and_then(|next| next.strip_prefix("+++ ")));
+        if let (false, Some((old, new))) = (has_headers, files) {
+            let name = |side: &str| {
+                let name = side.split('\t').next().unwrap_or(side).trim_end();
+                let named = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/"));
+                (name != "/dev/null").then(|| named.unwrap_or(name).to_owned())
+            };
+            let (old, new) = (name(old), name(new));
+            if let Some(path) = new.as_ref().or(old.as_ref()) {
+                lines.push(format!("diff --git a/{path} b/{path}"));
+                if old.is_none() {
+                    lines.push("new file mode 100644".to_owned());
+                }
+                if new.is_none() {
+                    lines.push("deleted file mode 100644".to_owned());
+                }
+                let side = |letter: &str, name: Option<String>| {
+                    name.map_or("/dev/null".to_owned(), |name| format!("{letter}/{name}"))
+                };
+                lines.push(format!("--- {}", side("a", old)));
+                lines.push(format!("+++ {}", side("b", new)));
+                ahead.next();
+                continue;
+            }
+        }
+        lines.push(line.to_owned());
+    }
+    lines.push(String::new());
+    lines.join("\n")
 }

@@ -19,6 +19,15 @@ mod runner;
 mod tail;
 mod tree;
 
+#[cfg(test)]
+mod back;
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod cheats;
+#[cfg(test)]
+mod phases;
+
 pub use added::{AddedLines, added_lines, added_test_lines};
 pub use any_phase::{AnyAsk, Finding, FindingKind, any_phase};
 pub use breaks::{Breaks, breaks_with};

@@ -24,7 +24,12 @@ fn end_of(log: &Path, limit: usize) -> io::Result<String> {
     if from > 0 {
         // Not from the middle of a line, nor of a character; one line that is longer than all of it, from its middle.
         let start = bytes.iter().position(|b| *b == b'\n').map_or_else(
-            || bytes.iter().position(|b| *b & 0xC0 != 0x80).unwrap_or(0),
+            || {
+                bytes
+                    .iter()
+                    .position(|b| *b & 0xC0 != 0x80)
+                    .unwrap_or(bytes.len())
+            },
             |newline| newline + 1,
         );
         bytes.drain(..start);
@@ -66,7 +71,7 @@ mod tests {
 
     #[test]
     fn whole_lines_of_the_end() {
-        assert_eq!(tail_of(b"one\ntwo\nthree\n", 11), "three");
+        assert_eq!(tail_of(b"one\ntwo\nthree\n", 10), "three");
         assert_eq!(tail_of(b"one\ntwo\n", 100), "one\ntwo");
         assert_eq!(tail_of(b"", 100), "");
     }
