@@ -13,6 +13,17 @@ pub use launch::{Launch, Place, Seclusion, developer_launch, planner_launch, ver
 pub use outcome::{ANSWER_BYTES, Outcome, read_output};
 pub use select::{Agent, Origin, Selected, Wanted};
 
+/// The agents of a run, one for each role.
+#[derive(Debug, Clone)]
+pub struct Agents {
+    /// Splits the issue.
+    pub planner: Agent,
+    /// Writes tests and code.
+    pub developer: Agent,
+    /// Judges.
+    pub verifier: Agent,
+}
+
 use crate::prompt::Nonce;
 use anyhow::Context;
 use std::fs::File;

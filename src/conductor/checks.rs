@@ -3,7 +3,6 @@
 use super::leaves::oid;
 use super::run::Run;
 use crate::agent;
-use crate::blind;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
 use crate::event::Kind;
@@ -57,7 +56,7 @@ impl Run<'_> {
     }
 
     fn suite_env(&self) -> Vec<(OsString, OsString)> {
-        agent::suite_environment(self.ask.env.all(), &self.declared_env()).into_iter().collect()
+        agent::suite(self.ask.env.all(), &self.declared_env()).into_iter().collect()
     }
 
     /// Which paths are tests.
@@ -69,9 +68,9 @@ impl Run<'_> {
     fn quiet(&self, records: &std::path::Path) -> Result<()> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
-            if listed.alive {
-                leaf::kill(&records, &listed.name, KillWhy::Stop)?;
-                leaf::settle_newest(&records, &listed.name, None, &mut || None)?;
+            if listed.end == End::StillRunning {
+                leaf::kill(&records, &listed.started.name, KillWhy::Stop)?;
+                leaf::settle_newest(&records, &listed.started.name, None, &mut || None)?;
             }
         }
         Ok(())
@@ -473,25 +472,5 @@ impl Run<'_> {
     /// The tree of the branch as it is, for acceptance.
     pub(super) fn tip_tree(&self) -> Result<Oid> {
         tree::without_tdd(self.tree.git2(), tree::of_commit(self.tree.git2(), self.tree.head()?)?)
-    }
-}
-
-/// What of a change is listed for a verifier beside the test.
-pub(super) fn listed_for_verifier(
-    claim: Claim,
-    touched: &blind::Touched,
-    is_test: &dyn Fn(&[u8]) -> bool,
-) -> Option<blind::Listed> {
-    let path = touched.path.as_slice();
-    match check::listed_kind(path) {
-        Some(check::ListedKind::Ci) => Some(blind::Listed::Ci),
-        Some(check::ListedKind::Hook) => Some(blind::Listed::Hook),
-        Some(check::ListedKind::Veri) => Some(blind::Listed::Settings),
-        Some(check::ListedKind::Dependency) => Some(blind::Listed::Dependency),
-        None if is_test(path) && claim != Claim::Red && touched.fate == blind::Fate::Added => {
-            Some(blind::Listed::NewTest)
-        }
-        None if !is_test(path) && claim == Claim::Red => Some(blind::Listed::Stub),
-        None => None,
     }
 }

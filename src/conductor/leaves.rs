@@ -3,6 +3,7 @@
 use super::record::{Entry, of_leaf};
 use super::run::Run;
 use super::stop;
+use crate::answer;
 use crate::agent::{self, Launch, Place, Seclusion};
 use crate::blind::{BaseCommit, BehaviourSpec, Claim as BlindClaim, Hidden, SuiteLog, TestChange, VerifierPrompt, issue_text};
 use crate::cause::{Bail, Cause};
@@ -13,7 +14,7 @@ use crate::ledger::Ledger;
 use crate::machine::{Answer, Event, Feedback, FeedbackKind, From, Leaf, LeafEnd, Reopen, Tree};
 use crate::plan;
 use crate::prompt::{
-    DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt, Rationale, RejectReason, Reopened,
+    DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt, Rationale, RejectReason,
     Setback, Start, StepText, Task,
 };
 use crate::role::{Claim, Role, StopMode, leaf_name};
@@ -104,8 +105,8 @@ impl Run<'_> {
         let ledger = self.ledger_in_force()?;
         let step = step_text(&ledger, work.step.number)?;
         let setback = setback(leaf, work.feedback.as_ref(), timeout);
-        let reopened: Vec<Reopened> =
-            work.reopened.iter().map(|r| Reopened { test: r.test.clone(), why: r.why.clone() }).collect();
+        let reopened: Vec<answer::Reopen> =
+            work.reopened.iter().map(|r| answer::Reopen { test: r.test.clone(), why: r.why.clone() }).collect();
         let ready = self.ready()?;
         let prompt = DeveloperPrompt::render(
             &ready.templates,
@@ -165,13 +166,10 @@ impl Run<'_> {
             _ => None,
         };
         let paths = self.test_paths()?;
-        let is_test = |path: &[u8]| paths.kind(path).is_some();
         let prompt = VerifierPrompt::new(
             BehaviourSpec::of(&self.ready()?.text, &repo, ledger_blob, work.step.number)?,
             TestChange::of(&repo, head, candidate, &paths)?,
-            BlindClaim::of(work.claim, &repo, from, candidate, &|touched| {
-                super::checks::listed_for_verifier(work.claim, touched, &is_test)
-            })?,
+            BlindClaim::of(work.claim, &repo, from, candidate, &paths)?,
             SuiteLog::of(&suite, self.settings.tail_bytes() as u64)?,
             base_commit,
         )?;
@@ -234,7 +232,9 @@ impl Run<'_> {
         self.write(Entry::new(Kind::Launch, of_leaf(leaf), fields))?;
         let mut env = launch.env();
         if leaf.role == Role::Developer {
-            env.extend(leaf_git_env(&env));
+            let own = leaf_git_env(&env);
+            env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
+            env.extend(own);
         }
         let spec = Spec {
             name,
@@ -325,7 +325,7 @@ impl Run<'_> {
                     return Ok(LeafEnd::Answered(Answer::NeedsUser { question: question.to_owned() }));
                 }
                 let reopen: Vec<Reopen> =
-                    words.reopen_red().into_iter().map(|r| Reopen { test: r.test, why: r.why }).collect();
+                    words.reopen_red().iter().map(|r| Reopen { test: r.test.clone(), why: r.why.clone() }).collect();
                 Ok(LeafEnd::Answered(match reopen.is_empty() {
                     true => Answer::Developed,
                     false => Answer::ReopenRed(reopen),

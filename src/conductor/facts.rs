@@ -1,0 +1,440 @@
+//! What the journal and the branch tell of a run, for the mirror and the pull request.
+//!
+//! Everything is read back from what was recorded, so that a resumed run tells the same story.
+
+use super::run::Run;
+use crate::check::Evidence;
+use crate::event::{Kind, Line, PhaseWord};
+use crate::forge::body::{self, Eye, EyeKind, FileChange, Merge, PullFacts, Refactor, StepKind, Tests};
+use crate::forge::facts::{Answer, Attempt, Check, LedgerLine, PhaseStory, StepStory, Verdict};
+use crate::git::{issue_branch_name, tree};
+use crate::ledger::Ledger;
+use crate::role::{Claim, Phase};
+use anyhow::Result;
+use git2::{Oid, Repository};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// How many commits of the branch are looked at.
+const COMMITS: usize = 1000;
+
+/// One commit of the issue branch, from its trailers.
+struct BranchCommit {
+    id: Oid,
+    subject: String,
+    step: Option<u32>,
+    phase: Option<Phase>,
+    ours: bool,
+}
+
+impl Run<'_> {
+    /// The ledger's lines, for people; empty before the plan.
+    pub(super) fn ledger_lines(&self) -> Vec<LedgerLine> {
+        let Ok(ledger) = self.ledger_in_force() else { return Vec::new() };
+        ledger
+            .steps()
+            .iter()
+            .map(|s| LedgerLine {
+                number: s.number,
+                title: s.title.clone(),
+                criteria: s.criteria.clone(),
+                ticked: s.ticked,
+                no_test: s.no_test.clone(),
+            })
+            .collect()
+    }
+
+    /// What happened in each step that has begun.
+    pub(super) fn stories(&self) -> Vec<StepStory> {
+        let ledger = self.ledger_lines();
+        let mut stories: Vec<StepStory> = Vec::new();
+        for line in &self.lines {
+            let Some(number) = line.step else { continue };
+            let index = match stories.iter().position(|s| s.number == number && s.title == line.title) {
+                Some(index) => index,
+                None => {
+                    stories.push(StepStory {
+                        number,
+                        title: line.title.clone(),
+                        phases: Vec::new(),
+                        outcome: String::new(),
+                    });
+                    stories.len() - 1
+                }
+            };
+            if let Some(story) = stories.get_mut(index) {
+                tell(story, line);
+            }
+        }
+        // A title that was changed by hand leaves a story behind that the ledger no longer has.
+        stories.retain(|s| ledger.iter().any(|l| l.number == s.number && l.title == s.title));
+        for story in &mut stories {
+            let done = ledger.iter().any(|l| l.number == story.number && l.ticked);
+            story.outcome = if done { "finished" } else { "under way" }.to_owned();
+        }
+        stories.sort_by_key(|s| ledger.iter().position(|l| l.number == s.number));
+        stories
+    }
+
+    /// Everything the pull request tells.
+    pub(super) fn pull_facts(&self, merge: Merge) -> Result<PullFacts> {
+        let ready = self.ready()?;
+        let ledger = self.ledger_in_force()?;
+        let commits = self.branch_commits(ready.base.commit)?;
+        let stories = self.stories();
+        let repo = self.tree.git2();
+        let mut eye = Vec::new();
+        let mut steps = Vec::new();
+        for step in ledger.steps() {
+            let own: Vec<&BranchCommit> = commits.iter().filter(|c| c.step == Some(step.number)).collect();
+            let lines: Vec<&Line> =
+                self.lines.iter().filter(|l| l.step == Some(step.number) && l.title == step.title).collect();
+            let evidence = accepted_evidence(&lines);
+            if own.is_empty() {
+                eye.push(note(EyeKind::ByHandTick, Some(step.number), &step.title));
+            }
+            eye.extend(eyes_of(step.number, &evidence, &lines));
+            let already = lines.iter().any(|l| l.text("what") == "breaks-with" && l.text("result") == "holds");
+            let kind = match &step.no_test {
+                Some(why) => StepKind::NoTest(why.clone()),
+                None if already => StepKind::AlreadyThere,
+                None => StepKind::Tested,
+            };
+            let story = stories.iter().find(|s| s.number == step.number);
+            steps.push(body::Step {
+                number: step.number,
+                title: step.title.clone(),
+                criteria: step.criteria.clone(),
+                kind,
+                commits: own
+                    .iter()
+                    .map(|c| body::Commit {
+                        short: short(c.id),
+                        subject: c.subject.clone(),
+                        phase: c.phase.unwrap_or(Phase::Green),
+                    })
+                    .collect(),
+                tests: tests_of(&evidence),
+                files_changed: files_changed(repo, &own)?,
+                verdicts: story
+                    .map(|s| s.phases.iter().flat_map(|p| &p.attempts).flat_map(|a| a.verdicts.clone()).collect())
+                    .unwrap_or_default(),
+                revisions: lines.iter().filter(|l| l.event == Kind::Revise).count() as u32,
+                stuck_retries: lines.iter().filter(|l| l.event == Kind::Exit && l.text("end") == "killed-stuck").count()
+                    as u32,
+                refactor: refactor_of(&own, &lines),
+            });
+        }
+        for commit in commits.iter().filter(|c| !c.ours) {
+            let detail = format!("{} {}", short(commit.id), commit.subject);
+            eye.push(note(EyeKind::ByHandCommit, None, &detail));
+        }
+        if let Some(why) = &ready.isolation {
+            eye.push(note(EyeKind::Isolation, None, why));
+        }
+        let criteria = ledger
+            .criteria()
+            .iter()
+            .map(|c| body::Criterion {
+                id: c.id.clone(),
+                text: c.text.clone(),
+                inferred: c.inferred.clone(),
+                steps: ledger.steps().iter().filter(|s| s.criteria.contains(&c.id)).map(|s| s.number).collect(),
+            })
+            .collect();
+        let branch = issue_branch_name(self.issue_number);
+        Ok(PullFacts {
+            issue_number: self.issue_number,
+            issue_ref: self.forge.issue_ref(self.issue_number),
+            issue_title: ready.text.title().to_owned(),
+            evidence_command: evidence_command(&branch, &ready.test_command, &self.settings.config.checks),
+            branch,
+            base: ready.base.name.clone(),
+            test_command: ready.test_command.clone(),
+            checks: self.settings.config.checks.clone(),
+            criteria,
+            steps,
+            eye,
+            merge,
+            ledger_text: String::from_utf8_lossy(ledger.as_bytes()).into_owned(),
+            cost_usd: None,
+            wall_seconds: self.wall_seconds(),
+            leaves: self.lines.iter().filter(|l| l.event == Kind::Launch).count() as u32,
+            suite_runs: self.suite_runs(),
+        })
+    }
+
+    /// The commits of the branch after the base, oldest first.
+    fn branch_commits(&self, base: Oid) -> Result<Vec<BranchCommit>> {
+        let repo = self.tree.git2();
+        let mut walk = repo.revwalk()?;
+        walk.push(self.tree.head()?)?;
+        walk.hide(base)?;
+        let mut commits = Vec::new();
+        for id in walk.take(COMMITS) {
+            let id = id?;
+            let commit = repo.find_commit(id)?;
+            let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+            let trailer = |key: &str| {
+                message.lines().rev().find_map(|l| Some(l.strip_prefix(key)?.strip_prefix(": ")?.trim().to_owned()))
+            };
+            commits.push(BranchCommit {
+                id,
+                subject: message.lines().next().unwrap_or_default().to_owned(),
+                step: trailer("Veri-Step").and_then(|s| s.parse().ok()),
+                phase: trailer("Veri-Phase").and_then(|p| phase_of(&p)),
+                ours: trailer("Veri-Issue").is_some(),
+            });
+        }
+        commits.reverse();
+        Ok(commits)
+    }
+
+    /// Seconds in which a conductor was at work, all starts together.
+    fn wall_seconds(&self) -> u64 {
+        let time = |l: &Line| l.ts.parse::<jiff::Timestamp>().ok().map(|t| t.as_second());
+        let mut runs: Vec<(&str, i64, i64)> = Vec::new();
+        for line in &self.lines {
+            let Some(at) = time(line) else { continue };
+            match runs.last_mut() {
+                Some((run, _, last)) if *run == line.run => *last = at,
+                _ => runs.push((&line.run, at, at)),
+            }
+        }
+        runs.iter().map(|(_, first, last)| last.saturating_sub(*first).max(0) as u64).sum()
+    }
+
+    fn suite_runs(&self) -> u32 {
+        let evidence = self.lines.iter().filter_map(evidence_of);
+        evidence.flat_map(|e| e.runs).filter(|r| !r.remembered).count() as u32
+    }
+}
+
+/// What a reader runs to see for themselves.
+fn evidence_command(branch: &str, tests: &str, checks: &[String]) -> String {
+    let commands: Vec<&str> = std::iter::once(tests).chain(checks.iter().map(String::as_str)).collect();
+    format!("git switch {branch} && {}", commands.join(" && "))
+}
+
+fn short(id: Oid) -> String {
+    id.to_string().chars().take(9).collect()
+}
+
+fn phase_of(word: &str) -> Option<Phase> {
+    match word {
+        "plan" => Some(Phase::Plan),
+        "red" => Some(Phase::Red),
+        "green" => Some(Phase::Green),
+        "refactor" => Some(Phase::Refactor),
+        _ => None,
+    }
+}
+
+fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
+    Eye { what, step, detail: detail.to_owned() }
+}
+
+fn evidence_of(line: &Line) -> Option<Evidence> {
+    serde_json::from_value(line.fields.get("evidence")?.clone()).ok()
+}
+
+/// The evidence of the last check of each claim that held.
+fn accepted_evidence(lines: &[&Line]) -> Vec<(String, Evidence)> {
+    let mut found: Vec<(String, Evidence)> = Vec::new();
+    for line in lines {
+        if line.event != Kind::Check || !matches!(line.text("result"), "holds" | "passes-at-once") {
+            continue;
+        }
+        let Some(evidence) = evidence_of(line) else { continue };
+        let claim = line.text("what").to_owned();
+        found.retain(|(known, _)| *known != claim);
+        found.push((claim, evidence));
+    }
+    found
+}
+
+fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
+    let mut tests: Vec<Tests> = Vec::new();
+    let mut add = |path: &str, name: Option<&str>| {
+        let at = match tests.iter().position(|t| t.path == path) {
+            Some(at) => at,
+            None => {
+                tests.push(Tests { path: path.to_owned(), names: Vec::new() });
+                tests.len() - 1
+            }
+        };
+        if let (Some(name), Some(entry)) = (name, tests.get_mut(at))
+            && !entry.names.iter().any(|n| n == name)
+        {
+            entry.names.push(name.to_owned());
+        }
+    };
+    for (_, evidence) in evidence.iter().filter(|(claim, _)| claim != "refactor") {
+        let change = &evidence.change;
+        for path in change.test_files_added.iter().chain(&change.test_files_changed) {
+            add(path, None);
+        }
+        for item in change.test_items_added.iter().chain(&change.test_items_changed) {
+            add(&item.file, Some(&item.name));
+        }
+    }
+    tests
+}
+
+fn eyes_of(step: u32, evidence: &[(String, Evidence)], lines: &[&Line]) -> Vec<Eye> {
+    let mut eyes = Vec::new();
+    let reopened: BTreeSet<String> = lines
+        .iter()
+        .filter_map(|l| l.fields.get("reopen_red")?.as_array())
+        .flatten()
+        .filter_map(|r| Some(format!("{}: {}", r.get("test")?.as_str()?, r.get("why")?.as_str()?)))
+        .collect();
+    eyes.extend(reopened.iter().map(|detail| note(EyeKind::ReopenedTest, Some(step), detail)));
+    for (claim, Evidence { change, .. }) in evidence {
+        let listed = &change.listed;
+        let mut say = |what, paths: &[String]| {
+            if !paths.is_empty() {
+                eyes.push(note(what, Some(step), &paths.join(", ")));
+            }
+        };
+        say(EyeKind::CiHooksConfig, &listed.ci);
+        say(EyeKind::CiHooksConfig, &listed.hooks);
+        say(EyeKind::CiHooksConfig, &listed.veri_files);
+        say(EyeKind::CiHooksConfig, &change.runner_changed);
+        say(EyeKind::Dependencies, &listed.dependencies);
+        if claim == "red" {
+            say(EyeKind::ExistingTest, &change.existing_tests_changed);
+            say(EyeKind::Stub, &listed.stubs);
+        }
+    }
+    eyes.dedup();
+    eyes
+}
+
+fn refactor_of(commits: &[&BranchCommit], lines: &[&Line]) -> Refactor {
+    if commits.iter().any(|c| c.phase == Some(Phase::Refactor)) {
+        return Refactor::Done;
+    }
+    let of_refactor = |l: &&&Line| l.phase == Some(PhaseWord::Refactor);
+    match lines.iter().rev().filter(of_refactor).find(|l| l.fields.contains_key("what")) {
+        Some(line) if line.text("what") == "refactor-dropped" => Refactor::Dropped(line.text("why").to_owned()),
+        Some(line) if line.text("result") == "unchanged" => Refactor::Nothing,
+        _ => Refactor::Off,
+    }
+}
+
+fn files_changed(repo: &Repository, commits: &[&BranchCommit]) -> Result<Vec<FileChange>> {
+    let mut files: Vec<FileChange> = Vec::new();
+    for commit in commits {
+        let commit = repo.find_commit(commit.id)?;
+        let new = repo.find_tree(tree::without_tdd(repo, commit.tree_id())?)?;
+        let old = repo.find_tree(tree::without_tdd(repo, commit.parent(0)?.tree_id())?)?;
+        let diff = repo.diff_tree_to_tree(Some(&old), Some(&new), None)?;
+        for (index, delta) in diff.deltas().enumerate() {
+            let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default();
+            let path = crate::check::show(path);
+            let (mut added, mut removed) = (0, 0);
+            if let Some(patch) = git2::Patch::from_diff(&diff, index)? {
+                let (_, plus, minus) = patch.line_stats()?;
+                (added, removed) = (plus as u32, minus as u32);
+            }
+            match files.iter_mut().find(|f| f.path == path) {
+                Some(known) => {
+                    known.added += added;
+                    known.removed += removed;
+                }
+                None => files.push(FileChange { path, added, removed }),
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Adds a line's news to the story of its step.
+fn tell(story: &mut StepStory, line: &Line) {
+    let Some(phase) = line.phase else { return };
+    let phase = match phase {
+        PhaseWord::Plan => Phase::Plan,
+        PhaseWord::Red => Phase::Red,
+        PhaseWord::Green => Phase::Green,
+        PhaseWord::Refactor => Phase::Refactor,
+    };
+    let at = match story.phases.iter().rposition(|p| p.phase == phase) {
+        Some(at) => at,
+        None => {
+            story.phases.push(PhaseStory { phase, attempts: Vec::new(), outcome: None });
+            story.phases.len() - 1
+        }
+    };
+    let Some(part) = story.phases.get_mut(at) else { return };
+    let claim = match (line.text("what"), phase) {
+        ("already-there" | "breaks-with", _) => Claim::AlreadyThere,
+        ("no-test", _) => Claim::NoTest,
+        (_, Phase::Red | Phase::Plan) => Claim::Red,
+        (_, Phase::Green) => Claim::Green,
+        (_, Phase::Refactor) => Claim::Refactor,
+    };
+    let number = line.attempt.unwrap_or(1);
+    if !matches!(line.event, Kind::Launch | Kind::Exit | Kind::Check | Kind::Verdict | Kind::Commit) {
+        return;
+    }
+    if part.attempts.last().is_none_or(|a| a.number != number) {
+        part.attempts.push(Attempt { number, claim, ended: None, checks: Vec::new(), verdicts: Vec::new() });
+    }
+    let Some(attempt) = part.attempts.last_mut() else { return };
+    if line.text("what") == "no-test" {
+        attempt.claim = Claim::NoTest;
+    }
+    let reasons = || -> Vec<String> {
+        let list = line.fields.get("reasons").and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|r| Some(r.as_str()?.to_owned())).collect()
+    };
+    match line.event {
+        Kind::Exit if !matches!(line.text("end"), "answered" | "") => {
+            attempt.ended = Some(format!("{} {}", line.actor, line.text("said")));
+        }
+        Kind::Check if line.fields.contains_key("result") => {
+            let passed = matches!(line.text("result"), "holds" | "unchanged");
+            let said = line.text("said").trim_start_matches("check: ").to_owned();
+            let evidence = (!passed).then(|| reasons().join("\n\n")).filter(|e| !e.is_empty());
+            attempt.checks.push(Check { passed, what: said, evidence });
+        }
+        Kind::Check if line.text("what") == "refactor-dropped" => {
+            part.outcome = Some("dropped; the step stands".to_owned());
+        }
+        Kind::Verdict => {
+            let answer = match line.text("verdict") {
+                "approve" => Answer::Approve,
+                "reject" => Answer::Reject,
+                _ => {
+                    attempt.ended = Some(format!("the verifier's answer could not be read: {}", reasons().join("; ")));
+                    return;
+                }
+            };
+            let claim = attempt.claim;
+            attempt.verdicts.push(Verdict { claim, attempt: number, answer, reasons: reasons() });
+        }
+        Kind::Commit => match line.text("what") {
+            "red" => part.outcome = Some("approved; kept for green".to_owned()),
+            "step" => {
+                let commit: String = line.text("commit").chars().take(9).collect();
+                part.outcome = Some(format!("committed as {commit}"));
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+    if line.event == Kind::Check && line.text("result") == "unchanged" && phase == Phase::Refactor {
+        part.outcome = Some("nothing to refactor".to_owned());
+    }
+}
+
+/// Whether each criterion is served by a ticked step; names those that are not.
+pub(super) fn unserved(ledger: &Ledger) -> Vec<String> {
+    ledger
+        .criteria()
+        .iter()
+        .filter(|c| !ledger.steps().iter().any(|s| s.ticked && s.criteria.contains(&c.id)))
+        .map(|c| format!("{}: {}", c.id, c.text))
+        .collect()
+}

@@ -1,0 +1,124 @@
+//! The end of a run in which every step is ticked: acceptance, the push, and the draft pull request.
+
+use super::checks::StoppedInSuite;
+use super::facts::unserved;
+use super::run::Run;
+use crate::cause::{Bail, Cause};
+use crate::check::{self, What};
+use crate::event::Kind;
+use crate::forge::body::{self, Merge as MergeFact};
+use crate::forge::{NewPull, PullState};
+use crate::git::{BaseAsk, Merge, issue_branch_name};
+use crate::machine::Event;
+use crate::suite::{SuiteEnd, SuiteRun};
+use anyhow::Result;
+use git2::Oid;
+use serde_json::{Value, json};
+
+impl Run<'_> {
+    /// Everything on the branch once more, from the cache where that very tree has passed.
+    pub(super) fn accept(&mut self) -> Result<(Event, Value)> {
+        let ledger = self.ledger_in_force()?;
+        let missing = unserved(&ledger);
+        if !missing.is_empty() {
+            return Err(Bail::new(
+                Cause::AcceptanceFailed,
+                format!("No finished step serves these criteria:\n{}", missing.join("\n")),
+            )
+            .into());
+        }
+        let tree = self.tip_tree()?;
+        let mut runs = Vec::new();
+        for what in std::iter::once(What::Suite).chain((0..self.settings.config.checks.len()).map(What::Extra)) {
+            let run = self.suite_on(check::Run { tree, what, again: false })?;
+            match &run.end {
+                SuiteEnd::Passed => runs.push(run),
+                SuiteEnd::Stopped => return Err(StoppedInSuite.into()),
+                SuiteEnd::KilledExternal { signal } => {
+                    let said = format!("`{}` was ended by signal {signal} that was not veri's; run again.", run.command);
+                    return Err(Bail::new(Cause::KilledExternal, said).into());
+                }
+                end => {
+                    let tail = check::tail(&run.log, self.settings.tail_bytes());
+                    let said = format!("`{}` does not pass on the finished branch: {end}.\n{tail}", run.command);
+                    return Err(Bail::new(Cause::AcceptanceFailed, said).into());
+                }
+            }
+        }
+        let fields = json!({ "said": "accepted: the suite passes on the finished branch", "runs": runs });
+        Ok((Event::Accepted, fields))
+    }
+
+    pub(super) fn publish(&mut self) -> Result<(Event, Value)> {
+        let merge = self.merge_trial()?;
+        match self.push()? {
+            Some(said) => self.say(Kind::Pr, said)?,
+            None if !self.repo.has_remote(&self.ask.remote) => {
+                self.say(Kind::Pr, format!("there is no remote {}: nothing is pushed", self.ask.remote))?;
+            }
+            None => {}
+        }
+        let head = issue_branch_name(self.issue_number);
+        let wanted = self.settings.config.pull_request.clone().unwrap_or_else(|| "draft".to_owned());
+        if wanted == "none" {
+            let said = format!("no pull request is wanted; the work is on {head}");
+            return Ok((Event::Published { url: None }, json!({ "said": said })));
+        }
+        let facts = self.pull_facts(merge)?;
+        let (title, text) = (body::title(&facts), body::render(&facts));
+        let pull = match self.forge.find_pull(&head)? {
+            Some(pull) if pull.state == PullState::Merged => pull,
+            Some(pull) if pull.state == PullState::Closed => {
+                return Err(Bail::needs_user(format!(
+                    "The pull request of {head} ({}) was closed by somebody. Reopen it, or delete it or the branch, then \
+                     run again; the work is finished and on the branch.",
+                    pull.url
+                ))
+                .into());
+            }
+            Some(pull) => self.forge.update_pull(pull.number, &title, &text)?,
+            None => self.forge.open_pull(&NewPull {
+                head,
+                base: self.ready()?.base.name.clone(),
+                title,
+                body: text,
+                draft: wanted == "draft",
+                issue: self.issue_number,
+            })?,
+        };
+        let kind = if pull.draft { "draft pull request" } else { "pull request" };
+        let said = format!("{kind} {}: {}", pull.number, pull.url);
+        Ok((Event::Published { url: Some(pull.url) }, json!({ "said": said })))
+    }
+
+    /// What merging the newest base would do; nothing is rebased.
+    fn merge_trial(&mut self) -> Result<MergeFact> {
+        let ready = self.ready()?;
+        let name = ready.base.name.clone();
+        let ask = BaseAsk { flag: Some(&name), ledger: None, config: None, remote: &self.ask.remote };
+        let base = match self.repo.resolve_base(&ask) {
+            Ok(base) => base.commit,
+            // The base is not what is published: that it cannot be fetched now is only said.
+            Err(error) => return Ok(MergeFact::NotTried(format!("{error:#}"))),
+        };
+        let tip = self.tree.head()?;
+        if self.tree.git2().graph_descendant_of(tip, base)? {
+            return Ok(MergeFact::Clean { suite_passed: true });
+        }
+        match self.tree.merge_trial(base, tip)? {
+            Merge::Conflict(paths) => {
+                Ok(MergeFact::Conflict(paths.iter().map(|p| check::show(p.as_ref())).collect()))
+            }
+            Merge::Clean(tree) => Ok(MergeFact::Clean { suite_passed: self.suite_passes(tree)? }),
+        }
+    }
+
+    fn suite_passes(&mut self, tree: Oid) -> Result<bool> {
+        let tree = crate::git::tree::without_tdd(self.tree.git2(), tree)?;
+        let run: SuiteRun = self.suite_on(check::Run { tree, what: What::Suite, again: false })?;
+        match run.end {
+            SuiteEnd::Stopped => Err(StoppedInSuite.into()),
+            end => Ok(end == SuiteEnd::Passed),
+        }
+    }
+}

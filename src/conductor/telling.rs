@@ -1,0 +1,97 @@
+//! The mirror: the issue's thread brought up to date. Best effort: it never stops a run.
+
+use super::run::Run;
+use crate::event::Kind;
+use crate::forge::mirror::{self, BailFacts, MirrorFacts, Post, StopFacts};
+use crate::machine::{At, Ending};
+use anyhow::Result;
+use serde_json::json;
+
+impl Run<'_> {
+    /// Brings the thread up to date with the state, and says when that is not possible.
+    pub(super) fn mirror(&mut self) {
+        if self.settings.config.mirror.as_deref() == Some("off") || self.issue.is_none() {
+            return;
+        }
+        if let Err(error) = self.try_mirror() {
+            let said = format!("the issue's thread is not up to date ({error:#}); it is brought up to date at the next chance");
+            drop(self.say(Kind::Mirror, said));
+        }
+    }
+
+    fn try_mirror(&mut self) -> Result<()> {
+        let posted = self
+            .lines
+            .iter()
+            .filter(|l| l.event == Kind::Mirror)
+            .filter_map(|l| l.fields.get("posted")?.as_u64())
+            .max()
+            .unwrap_or(0) as usize;
+        let n = self.issue_number;
+        let resume = format!("veri tdd {n}");
+        let full_text = format!("veri log --issue {n}");
+        let ledger = self.ledger_lines();
+        let mut posts: Vec<Post> = mirror::run(&MirrorFacts {
+            issue: n,
+            state: self.standing(&ledger),
+            ledger: ledger.clone(),
+            steps: self.stories(),
+            resume: resume.clone(),
+            full_text: full_text.clone(),
+            posted,
+        });
+        let run_posts = posts.len();
+        match self.state.ending() {
+            Some(Ending::Bailed(bail)) => posts.push(mirror::bail(&BailFacts {
+                issue: n,
+                cause: bail.cause,
+                detail: bail.detail.clone(),
+                evidence: None,
+                ledger,
+                discarded: self.newest_discarded(),
+                resume,
+                full_text,
+            })),
+            Some(Ending::Stopped(mode)) => {
+                posts.push(mirror::stop(&StopFacts { issue: n, mode: *mode, ledger, resume }));
+            }
+            _ => {}
+        }
+        let mut changed = 0;
+        for post in &posts {
+            let comment = self.forge.put_comment(n, &post.marker, &post.body)?;
+            changed += usize::from(comment.changed);
+        }
+        if changed > 0 {
+            let fields = json!({ "posted": run_posts, "changed": changed });
+            self.write(super::record::Entry::new(Kind::Mirror, Default::default(), fields))?;
+        }
+        Ok(())
+    }
+
+    fn standing(&self, ledger: &[crate::forge::facts::LedgerLine]) -> String {
+        let done = ledger.iter().filter(|l| l.ticked).count();
+        let all = ledger.len();
+        match &self.state.at {
+            At::Ended(Ending::Done { url: Some(url) }) => format!("all {all} steps are done; the pull request is {url}"),
+            At::Ended(Ending::Done { url: None }) => format!("all {all} steps are done"),
+            At::Ended(Ending::Planned) => format!("planned in {all} steps"),
+            At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => {
+                format!("it cannot go on ({}); {done} of {all} steps are done", bail.cause)
+            }
+            At::Ended(Ending::Stopped(mode)) | At::Unwinding(Ending::Stopped(mode)) => {
+                format!("stopped on request ({mode}); {done} of {all} steps are done")
+            }
+            At::Accepting | At::Publishing => format!("all {all} steps are done; the branch is looked at once more"),
+            _ => match &self.state.work {
+                Some(work) => format!("working on step {} ({}); {done} of {all} steps are done", work.step.number, work.claim.phase()),
+                None => format!("{done} of {all} steps are done"),
+            },
+        }
+    }
+
+    fn newest_discarded(&self) -> Option<String> {
+        let last = self.lines.iter().rev().find(|l| l.text("said").starts_with("unfinished work is kept in"))?;
+        (last.run == self.source.run).then(|| format!("veri discarded {}", self.issue_number))
+    }
+}

@@ -1,0 +1,43 @@
+//! The end of a run that cannot or shall not go on: unfinished work kept aside, the working tree put back.
+
+use super::run::Run;
+use super::stop;
+use crate::event::Kind;
+use crate::machine::{Ending, Event};
+use anyhow::Result;
+
+impl Run<'_> {
+    /// Best effort: what fails here is said and never changes how the run ends.
+    pub(super) fn unwind(&mut self, ending: &Ending) -> Event {
+        match self.put_back(ending) {
+            Ok(Some(refname)) => {
+                let n = self.issue_number;
+                let said = format!("unfinished work is kept in {refname} (`veri discarded {n}`)");
+                drop(self.say(Kind::Stop, said));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let said = format!("the working tree could not be put back: {error:#}");
+                self.last_words.push(said.clone());
+                drop(self.say(Kind::Bail, said));
+            }
+        }
+        if matches!(ending, Ending::Stopped(_)) {
+            stop::clear(&self.tree.tdd());
+        }
+        Event::Unwound
+    }
+
+    fn put_back(&mut self, ending: &Ending) -> Result<Option<String>> {
+        self.settle_guard()?;
+        let now = self.tree.candidate(&[])?;
+        let why = match ending {
+            Ending::Bailed(bail) => format!("unfinished when the run bailed ({})", bail.cause),
+            Ending::Stopped(mode) => format!("unfinished when the run was stopped ({mode})"),
+            Ending::Done { .. } | Ending::Planned => "unfinished at the end of the run".to_owned(),
+        };
+        let kept = self.tree.discard(self.issue_number, now, &why)?;
+        self.tree.restore(None)?;
+        Ok(kept)
+    }
+}
