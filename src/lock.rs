@@ -25,11 +25,33 @@ pub struct LockInfo {
     pub what: String,
 }
 
+impl LockInfo {
+    /// This process, doing `what`.
+    pub fn new(what: &str) -> LockInfo {
+        let host = nix::unistd::gethostname().unwrap_or_default();
+        LockInfo {
+            pid: std::process::id(),
+            host: host.to_string_lossy().into_owned(),
+            what: what.to_owned(),
+        }
+    }
+}
+
 /// Somebody else holds the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// What the file says of it; None while it has not written that yet.
     pub info: Option<LockInfo>,
+}
+
+impl Holder {
+    /// Who it is, in words.
+    pub fn describe(&self) -> String {
+        match &self.info {
+            Some(info) => format!("{} (process {} on {})", info.what, info.pid, info.host),
+            None => "another process that has not said who it is".to_owned(),
+        }
+    }
 }
 
 /// A held lock; given back when this goes away, and by the kernel when the program dies in any way.
@@ -69,6 +91,14 @@ impl Lock {
             .and_then(|()| file.write_all(&text))
             .with_context(context)?;
         Ok(Ok(Lock { file }))
+    }
+}
+
+impl Lock {
+    /// Whether somebody holds the lock. A file that is not there or cannot be opened is not held.
+    pub fn is_held(path: &Path) -> bool {
+        let Ok(file) = File::open(path) else { return false };
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 }
 

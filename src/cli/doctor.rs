@@ -8,6 +8,23 @@ use git2::Repository;
 use std::io::Write;
 use std::path::Path;
 
+/// Arguments of `veri doctor`.
+#[derive(Debug, clap::Args)]
+pub struct DoctorCommand {
+    /// Print the test command that the repository's files suggest; exit 3 when none or several do
+    #[arg(long, required = true)]
+    test_cmd: bool,
+}
+
+impl DoctorCommand {
+    pub(super) fn run(self, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+        let result = std::env::current_dir()
+            .context("reading the current folder")
+            .and_then(|folder| test_command(&folder, out, err));
+        super::report(result, err)
+    }
+}
+
 /// Detects the test command of the commit that is checked out in `folder`.
 ///
 /// Prints the command alone to `out`, and gives 0; or says on `err` why there is none, and gives 3.

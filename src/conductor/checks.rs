@@ -7,7 +7,7 @@ use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
 use crate::event::Kind;
 use crate::git::tree;
-use crate::ground::command::{Ended, Launch};
+use crate::ground::command::{Ended, Launch, shell};
 use crate::ground::isolation::{self, Isolation, IsolationAsk};
 use crate::ground::project::Project;
 use crate::ground::setup::{Setup, SetupAsk, setup_for};
@@ -69,8 +69,8 @@ impl Run<'_> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             if listed.end == End::StillRunning {
-                leaf::kill(&records, &listed.started.name, KillWhy::Stop)?;
-                leaf::settle_newest(&records, &listed.started.name, None, &mut || None)?;
+                leaf::kill(&records, &listed.started.leaf, KillWhy::Stop)?;
+                leaf::settle_newest(&records, &listed.started.leaf, None, &mut || None)?;
             }
         }
         Ok(())
@@ -294,8 +294,11 @@ impl Run<'_> {
                 self.bring_ground(tree)?;
                 let repo = Repository::open(self.tree.path())?;
                 let project = Project::of_tree(&repo, tree)?;
-                let scripts = project.test_scripts();
-                let commands: Vec<&str> = std::iter::once(command.as_str()).chain(scripts.iter().map(String::as_str)).collect();
+                let script = project.package_json().and_then(|json| {
+                    Some(json.get("scripts")?.get("test")?.as_str()?.to_owned())
+                });
+                let commands: Vec<&str> =
+                    std::iter::once(command.as_str()).chain(script.as_deref()).collect();
                 let env = self.suite_env();
                 let timeout = self.settings.suite_timeout(Some(self.ready()?.suite_ms));
                 let checkouts = [self.repo.checkout().to_owned(), self.tree.path().to_owned()];
@@ -308,7 +311,15 @@ impl Run<'_> {
                     env: &env,
                 };
                 let shown = ready.ground.isolation(&ask, &mut |ground| {
-                    let launch = ground.suite_launch("isolation", &command, &env, timeout)?;
+                    let launch = Launch {
+                        name: "isolation".to_owned(),
+                        argv: shell(&command),
+                        cwd: ground.path().to_owned(),
+                        env: ground.environment(&env),
+                        output: ground.records().join("isolation.log"),
+                        wall: timeout,
+                        records: ground.records().to_owned(),
+                    };
                     Ok(SuiteEnd::of(&self.supervise(&launch)?, timeout).trial())
                 });
                 self.ready = Some(ready);

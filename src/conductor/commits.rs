@@ -4,7 +4,7 @@ use super::leaves::oid;
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
-use crate::git::{Commit, Committed, Pushed, commit_message, issue_branch_name, tree};
+use crate::git::{Commit, Committed, Pushed, issue_branch_name, message, tree};
 use crate::ledger::{Ledger, NewLedger};
 use crate::machine::{Event, KeptRed, Step, Tree, Work};
 use crate::plan::{Plan, PlanErrorKind};
@@ -59,7 +59,7 @@ impl Run<'_> {
 
     /// The whole message of a commit: the subject by the configured template, and the trailers.
     pub(super) fn message(&self, subject: &str, phase: &str, step: Option<u32>) -> Result<String> {
-        Ok(commit_message(&self.subject(subject, phase)?, &self.trailers(phase, step)))
+        Ok(message(&self.subject(subject, phase)?, &self.trailers(phase, step)))
     }
 
     fn subject(&self, subject: &str, phase: &str) -> Result<String> {

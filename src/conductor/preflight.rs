@@ -8,9 +8,10 @@ use super::{checks, snapshot};
 use crate::agent::{Agent, Agents, Origin};
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
-use crate::forge::{self, TrustedText};
+use crate::forge::{self, trust::{self, TrustedText}};
 use crate::git::{Base, BaseAsk, Relation, issue_branch_name, tree};
 use crate::ground::{Ground, Kind as GroundKind};
+use crate::ground::project::Project;
 use crate::ledger::Ledger;
 use crate::machine::{At, Event};
 use crate::prompt::Templates;
@@ -90,7 +91,7 @@ impl Run<'_> {
             }
             return Ok(());
         }
-        let dirt = self.tree_dirt()?;
+        let dirt = self.repo.dirt()?;
         if dirt.is_empty() || self.dirt_is_ours()? {
             return Ok(());
         }
@@ -122,7 +123,7 @@ impl Run<'_> {
         forge::preflight4(&issue)?;
         let comments = self.forge.comments(self.issue_number)?;
         let authors = self.settings.config.forge_table().trusted_authors;
-        let text = forge::trusted(&issue, &comments, self.settings.trust, &authors, self.ask.env.is_ci())?;
+        let text = trust::trusted(&issue, &comments, self.settings.trust, &authors, self.ask.env.is_ci())?;
         for said in text.removed().iter().chain(text.left_out()) {
             self.say(Kind::Preflight, format!("issue text: {said}"))?;
         }
@@ -213,7 +214,7 @@ impl Run<'_> {
             return Ok(command.clone());
         }
         let repo = self.tree.git2();
-        match suite::detect_in(repo, tree::of_commit(repo, start.tip)?)? {
+        match suite::detect(&Project::of_tree(repo, tree::of_commit(repo, start.tip)?)?) {
             Detection::One(found) => {
                 self.say(Kind::Preflight, format!("tests: `{}` ({})", found.command, found.why))?;
                 Ok(found.command)

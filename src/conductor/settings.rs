@@ -3,7 +3,7 @@
 use super::Ask;
 use crate::agent::Wanted;
 use crate::config::{AgentEntry, Config, ForgeConfig};
-use crate::forge::Trust;
+use crate::forge::trust::Trust;
 use crate::git::WorkTree;
 use crate::machine::{Limits, RefactorWhen};
 use crate::role::Role;
