@@ -1,6 +1,5 @@
 //! `refs/veri/issue-<n>/…`: what a run keeps in the repository beside the branch.
 
-use super::commit::shown;
 use super::repo::Repo;
 use super::tree;
 use super::worktree::WorkTree;
@@ -246,7 +245,7 @@ impl Refs<'_> {
             }
             Err(_) => tree::paths(self.repo, tree)?,
         };
-        Ok(paths.iter().map(|path| shown(path)).collect())
+        Ok(paths.iter().map(|path| tree::shown(path)).collect())
     }
 
     fn discarded_names(&self) -> Result<Vec<String>> {

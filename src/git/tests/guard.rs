@@ -162,6 +162,7 @@ fn other_refs_that_a_leaf_moved_go_back_and_the_persons_stay() {
         person.git(&["branch", name]);
     }
     let wt = person.worktree();
+    person.git(&["pack-refs", "--all"]);
     let old = rev(&person, "main");
     let guard = wt.guard().unwrap();
     person.leaf(
