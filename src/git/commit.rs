@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// A commit to be made.
@@ -330,9 +330,4 @@ fn failed_hook(trace: &Path) -> Option<String> {
         }
     }
     failed
-}
-
-/// A path of the working tree as it is printed for people.
-pub(super) fn shown(path: &[u8]) -> String {
-    PathBuf::from(OsStr::from_bytes(path)).display().to_string()
 }

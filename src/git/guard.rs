@@ -81,6 +81,16 @@ pub struct Guard {
     pub(super) nested: Vec<String>,
 }
 
+/// What a leaf did to git.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// What makes git run or hide something and was changed: saved under discarded, put back, a failed
+    /// check. One line each.
+    pub tampered: Vec<String>,
+    /// What was folded back, put aside, or left because somebody else did it. One line each.
+    pub noted: Vec<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Head {
     Branch(String),

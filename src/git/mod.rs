@@ -5,7 +5,7 @@
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
 //! starts), `worktree` (where it happens), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
-//! (refs/veri), `guard` and `settle` (what a leaf did to git, undone), `remote`, `probe`, `tree`.
+//! (refs/veri), `guard`, `settle` and `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
 
 mod base;
 mod commit;
@@ -22,6 +22,7 @@ mod settle;
 mod snapshot;
 mod stage;
 pub mod tree;
+mod undone;
 mod worktree;
 
 #[cfg(test)]
@@ -29,12 +30,11 @@ mod tests;
 
 pub use base::{Base, BaseAsk, IssueBranch, Relation, issue_branch_name};
 pub use commit::{Commit, Committed, message};
-pub use guard::{Guard, LEAF_EMAIL, leaf_git_env};
+pub use guard::{Guard, LEAF_EMAIL, Settled, leaf_git_env};
 pub use hook::Hook;
 pub use remote::{Merge, Pushed};
 pub use repo::Repo;
 pub use saved::{Discarded, Refs, Saved};
-pub use settle::Settled;
 pub use stage::CannotStage;
 pub use tree::{Change, Status};
 pub use worktree::WorkTree;

@@ -190,7 +190,7 @@ pub(super) fn is_own(path: &[u8], more: &[Vec<u8>]) -> bool {
             .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     };
     within(super::tree::TDD.as_bytes())
-        || within(super::worktree::OWN_CONFIG)
+        || within(super::tree::OWN_CONFIG)
         || more.iter().any(|own| within(own))
 }
 

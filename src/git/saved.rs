@@ -1,6 +1,5 @@
 //! `refs/veri/issue-<n>/…`: what a run keeps in the repository beside the branch.
 
-use super::commit::shown;
 use super::repo::Repo;
 use super::tree;
 use super::worktree::WorkTree;
@@ -174,18 +173,31 @@ impl Refs<'_> {
         self.keep(commit)
     }
 
-    /// Keeps any object under a new discarded ref; gives back its name.
+    /// Keeps any object under a discarded ref; gives back its name. A ref that names it is taken again.
     pub(super) fn keep(&self, object: Oid) -> Result<String> {
+        for old in self.discarded_names()? {
+            if self.repo.refname_to_id(&old)? == object {
+                return Ok(old);
+            }
+        }
         let at = Signature::now(NAME, EMAIL)?.when().seconds();
-        let stamp = jiff::Timestamp::from_second(at)?.strftime("%Y%m%dT%H%M%SZ");
+        let stamp = jiff::Timestamp::from_second(at)?
+            .strftime("%Y%m%dT%H%M%SZ")
+            .to_string();
         // One second holds few of them; the bound only keeps a broken ref store from holding us.
         for count in 1..10_000 {
             let name = self.name(&format!("discarded/{stamp}-{count:04}"));
-            match self.repo.reference(&name, object, false, "veri: put aside") {
-                Ok(_) => return Ok(name),
-                Err(e) if e.code() == ErrorCode::Exists => {}
-                Err(e) => return Err(e).with_context(|| format!("{name} cannot be written")),
+            // Asked first: from a linked worktree libgit2 1.9 takes a shared ref that exists for free and
+            // overwrites it even without force. The conductor's lock keeps others of this issue away.
+            match self.repo.find_reference(&name) {
+                Ok(_) => continue,
+                Err(e) if e.code() == ErrorCode::NotFound => {}
+                Err(e) => return Err(e).with_context(|| format!("{name} cannot be read")),
             }
+            self.repo
+                .reference(&name, object, false, "veri: put aside")
+                .with_context(|| format!("{name} cannot be written"))?;
+            return Ok(name);
         }
         anyhow::bail!("no free name below {}", self.name("discarded"))
     }
@@ -233,7 +245,7 @@ impl Refs<'_> {
             }
             Err(_) => tree::paths(self.repo, tree)?,
         };
-        Ok(paths.iter().map(|path| shown(path)).collect())
+        Ok(paths.iter().map(|path| tree::shown(path)).collect())
     }
 
     fn discarded_names(&self) -> Result<Vec<String>> {

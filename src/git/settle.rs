@@ -4,29 +4,18 @@
 //! leaf has set up.
 
 use super::config;
-use super::guard::{Guard, Head, Hooks, LEAF_EMAIL};
+use super::guard::{Guard, Head, Hooks, Settled};
 use super::repo;
 use super::run;
-use super::saved::{self, Refs};
 use super::snapshot::{self, Content, Watched};
 use super::stage;
-use super::tree;
+use super::undone::keep_commit;
 use super::worktree::WorkTree;
-use anyhow::{Context, Result};
-use git2::{ErrorCode, ObjectType, Oid};
+use anyhow::Result;
+use git2::Oid;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// What a leaf did to git.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settled {
-    /// What makes git run or hide something and was changed: saved under discarded, put back, a failed
-    /// check. One line each.
-    pub tampered: Vec<String>,
-    /// What was folded back, put aside, or left because somebody else did it. One line each.
-    pub noted: Vec<String>,
-}
 
 /// Contents of tampered files, to be kept.
 type Kept = Vec<(PathBuf, Vec<u8>)>;
@@ -195,60 +184,6 @@ impl Guard {
         }
     }
 
-    fn refs_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
-        let refs = wt.refs(issue);
-        let own = refs.name("");
-        let discarded = refs.name("discarded/");
-        let now = wt.direct_refs()?;
-        let names: BTreeSet<&String> = self.refs.keys().chain(now.keys()).collect();
-        for name in names {
-            let (old, new) = (self.refs.get(name), now.get(name));
-            let on_head = matches!(&self.head, Head::Branch(branch) if branch == name);
-            // What was put aside since the guard was set is ours; so are the refs of other issues' runs.
-            let added_by_us = name.starts_with(&discarded) && old.is_none();
-            let other_issue = name.starts_with("refs/veri/") && !name.starts_with(&own);
-            if old == new || on_head || added_by_us || other_issue {
-                continue;
-            }
-            let leafs = name.starts_with(&own) || is_leafs(wt, name)?;
-            ref_back(wt, refs, name, (old, new), leafs, settled)
-                .with_context(|| format!("settling {name}"))?;
-        }
-        Ok(())
-    }
-
-    fn stash_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
-        let refs = wt.refs(issue);
-        let now = wt.stash()?;
-        for (number, (oid, email)) in now.iter().enumerate().rev() {
-            if self.stash.contains(&oid.to_string()) || email != LEAF_EMAIL.as_bytes() {
-                continue;
-            }
-            let why = "what a leaf stashed";
-            let kept = keep_commit(refs, wt, *oid, Oid::from_str(&self.commit)?, why)?;
-            let entry = format!("stash@{{{number}}}");
-            run::must(
-                wt.git.quiet(["stash", "drop", "--quiet", &entry]),
-                "dropping a leaf's stash",
-            )?;
-            settled.noted.push(format!(
-                "the leaf's own stash was kept as {kept} and dropped"
-            ));
-        }
-        for old in &self.stash {
-            let old = Oid::from_str(old)?;
-            if now.iter().any(|(oid, _)| *oid == old) || wt.git2.find_commit(old).is_err() {
-                continue;
-            }
-            let kept = refs.keep(old)?;
-            settled.noted.push(format!(
-                "a stash entry vanished while the leaf ran; it is kept as {kept} (`git stash apply` \
-                 takes it)"
-            ));
-        }
-        Ok(())
-    }
-
     /// Makes plain files of repositories that the leaf made within the working tree: git could not commit
     /// what is in them.
     fn flatten(&self, wt: &WorkTree, aside: &Path, settled: &mut Settled) -> Result<()> {
@@ -347,104 +282,4 @@ fn keep_files(wt: &WorkTree, issue: u64, kept: &Kept) -> Result<()> {
     }
     let tree = builder.write()?;
     wt.refs(issue).discard(tree, None, &why).map(drop)
-}
-
-/// Puts one ref back that a leaf moved, made or deleted, or says that somebody else did.
-fn ref_back(
-    wt: &WorkTree,
-    refs: Refs<'_>,
-    name: &str,
-    (old, new): (Option<&String>, Option<&String>),
-    leafs: bool,
-    settled: &mut Settled,
-) -> Result<()> {
-    let oid = |text: &String| Oid::from_str(text);
-    match (old, new) {
-        (Some(old), None) => {
-            // A deletion leaves no trace of who did it.
-            let old = oid(old)?;
-            if name.starts_with(&refs.name("")) {
-                wt.git2.reference(name, old, false, "veri: put back")?;
-                settled
-                    .noted
-                    .push(format!("{name} had been deleted: put back"));
-            } else if name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
-                let kept = refs.keep(old)?;
-                settled.noted.push(format!(
-                    "{name} was deleted while the leaf ran; what it named is kept as {kept}"
-                ));
-            }
-        }
-        (old, Some(new)) if leafs => {
-            let new = oid(new)?;
-            let base = old.map(oid).transpose()?;
-            let kept = keep_any(refs, wt, new, base, &format!("{name}, as a leaf left it"))?;
-            match base {
-                Some(base) => {
-                    moved_back(wt, name, base, new)?;
-                    settled
-                        .noted
-                        .push(format!("{name} was moved back; kept as {kept}"));
-                }
-                None => {
-                    saved::delete(&wt.git2, name)?;
-                    settled
-                        .noted
-                        .push(format!("{name} was removed; kept as {kept}"));
-                }
-            }
-        }
-        _ if name.starts_with("refs/remotes/") => {}
-        _ => settled.noted.push(format!(
-            "{name} changed while the leaf ran, but not by the leaf: left"
-        )),
-    }
-    Ok(())
-}
-
-/// Moves a ref back unless somebody moved it meanwhile.
-fn moved_back(wt: &WorkTree, name: &str, to: Oid, from: Oid) -> Result<()> {
-    match wt
-        .git2
-        .reference_matching(name, to, true, from, "veri: a leaf's change undone")
-    {
-        Err(e) if e.code() == ErrorCode::Modified => Ok(()),
-        other => Ok(other.map(drop)?),
-    }
-}
-
-/// Whether the newest entry of a ref's log bears the leaf's address.
-fn is_leafs(wt: &WorkTree, name: &str) -> Result<bool> {
-    if !wt.git2.reference_has_log(name)? {
-        return Ok(false);
-    }
-    let log = wt.git2.reflog(name)?;
-    let newest = log.get(0);
-    Ok(newest.is_some_and(|entry| entry.committer().email_bytes() == LEAF_EMAIL.as_bytes()))
-}
-
-fn keep_any(
-    refs: Refs<'_>,
-    wt: &WorkTree,
-    object: Oid,
-    base: Option<Oid>,
-    why: &str,
-) -> Result<String> {
-    let commit = wt
-        .git2
-        .find_object(object, None)
-        .and_then(|found| found.peel(ObjectType::Commit));
-    match (commit, base) {
-        (Ok(commit), Some(base)) if wt.git2.find_commit(base).is_ok() => {
-            keep_commit(refs, wt, commit.id(), base, why)
-        }
-        (Ok(commit), None) => keep_commit(refs, wt, commit.id(), wt.head()?, why),
-        _ => refs.keep(object),
-    }
-}
-
-/// Keeps a commit with its history under a discarded ref, as a change from `base`.
-fn keep_commit(refs: Refs<'_>, wt: &WorkTree, commit: Oid, base: Oid, why: &str) -> Result<String> {
-    let tree = tree::of_commit(&wt.git2, commit)?;
-    refs.discard_with(tree, &[base, commit], why)
 }

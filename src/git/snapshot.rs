@@ -98,10 +98,10 @@ impl Watched {
             Content::Other => move_aside(&self.path, aside)?,
             _ => fs::remove_file(&self.path).with_context(what)?,
         }
-        if let Some(folder) = self.path.parent() {
-            if self.content != Content::Absent {
-                fs::create_dir_all(folder).with_context(what)?;
-            }
+        if let Some(folder) = self.path.parent()
+            && self.content != Content::Absent
+        {
+            fs::create_dir_all(folder).with_context(what)?;
         }
         match &self.content {
             Content::Absent | Content::Other => Ok(()),

@@ -74,21 +74,30 @@ impl<'a> PrivateIndex<'a> {
 
     /// Stages every change of the working tree except veri's own files and `leave_out`.
     fn stage(&self, leave_out: &[Vec<u8>]) -> Result<()> {
-        let mut paths = b".\0".to_vec();
+        let tool = self.quiet(&[
+            "-c",
+            "advice.addEmbeddedRepo=false",
+            "add",
+            "--all",
+            "--",
+            ".",
+        ]);
+        let out = run::run(tool, "staging the working tree")?;
+        if !out.success() {
+            return Err(unstageable(&out));
+        }
+        // Taken out afterwards: `git add` fails on an excluded path that is also ignored (2.47).
+        let mut paths = Vec::new();
         for path in own_paths(self.wt).chain(leave_out.iter().map(Vec::as_slice)) {
-            paths.extend_from_slice(b":(top,exclude,literal)");
-            paths.extend_from_slice(path);
+            paths.extend_from_slice(b":(top,literal)");
+            paths.extend_from_slice(path.strip_suffix(b"/").unwrap_or(path));
             paths.push(0);
         }
         let tool = self
-            .quiet(&["-c", "advice.addEmbeddedRepo=false", "add", "--all"])
+            .quiet(&["reset", "--quiet", "--no-refresh", "HEAD"])
             .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
             .stdin(paths);
-        let out = run::run(tool, "staging the working tree")?;
-        if out.success() {
-            return Ok(());
-        }
-        Err(unstageable(&out))
+        run::must(tool, "leaving paths out of a candidate").map(drop)
     }
 
     /// The tree that it holds.

@@ -9,6 +9,9 @@ use std::path::Path;
 /// The folder of veri's own files in a working tree.
 pub const TDD: &str = ".tdd";
 
+/// veri's own configuration in a working tree: never dirt, never part of a candidate.
+pub(super) const OWN_CONFIG: &[u8] = b".veri.toml";
+
 /// The tree of a commit.
 ///
 /// # Errors
@@ -132,4 +135,9 @@ pub(super) fn paths(repo: &Repository, tree: Oid) -> Result<Vec<Vec<u8>>> {
 pub(super) fn find(repo: &Repository, tree: Oid) -> Result<git2::Tree<'_>> {
     repo.find_tree(tree)
         .with_context(|| format!("tree {tree} cannot be read"))
+}
+
+/// A path as it is printed for people; bytes that are not UTF-8 are replaced.
+pub(super) fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
 }

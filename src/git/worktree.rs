@@ -3,7 +3,7 @@
 use super::base::{branch_tip, issue_branch_name};
 use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
-use super::tree::TDD;
+use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
@@ -12,9 +12,6 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-
-/// veri's own configuration in a working tree: never dirt, never part of a candidate.
-pub(super) const OWN_CONFIG: &[u8] = b".veri.toml";
 
 /// The lines that keep runtime files out of `git status`, but never the ledger.
 const EXCLUDED: &str = "# Runtime files of veri, never its ledgers\n/.tdd/*\n!/.tdd/issue-*.md\n";

@@ -1,1 +1,155 @@
+//! veri's worktree beside the person's checkout.
+
 use super::*;
+
+#[test]
+fn the_persons_checkout_is_byte_for_byte_what_it_was() {
+    let person = Person::new();
+    person.write("a.txt", "stashed\n");
+    person.git(&["stash", "push", "--quiet"]);
+    person.write("a.txt", "staged\n");
+    person.git(&["add", "a.txt"]);
+    person.write("a.txt", "unstaged\n");
+    person.write("scratch", "scratch\n");
+    let outside_git = |all: Vec<(PathBuf, u32, std::time::SystemTime, Vec<u8>)>| {
+        let git = person.checkout().join(".git");
+        let mine = [
+            "index",
+            "HEAD",
+            "refs/stash",
+            "logs/refs/stash",
+            "refs/heads/main",
+            "config",
+        ];
+        all.into_iter()
+            .filter(|(path, ..)| match path.strip_prefix(&git) {
+                Ok(inner) => mine.iter().any(|name| Path::new(name) == inner),
+                Err(_) => true,
+            })
+            .collect::<Vec<_>>()
+    };
+    let before = outside_git(everything(&person.checkout()));
+    let repo = person.repo();
+    repo.dirt().unwrap();
+    let wt = person.worktree();
+    let guard = wt.guard().unwrap();
+    person.leaf(
+        wt.path(),
+        "echo x > x; git stash -qu; echo y > y; git add y; git commit -qm y",
+    );
+    guard.settle(&wt, 42).unwrap();
+    let candidate = wt.candidate(&[]).unwrap();
+    wt.discard(42, candidate, "x").unwrap();
+    wt.restore(None).unwrap();
+    wt.remove().unwrap();
+    // The stash's log was written anew when the leaf's entry went; what it says is the same.
+    let strip = |all: Vec<(PathBuf, u32, std::time::SystemTime, Vec<u8>)>| {
+        all.into_iter()
+            .map(|(path, mode, time, bytes)| {
+                let stash = path.ends_with("stash");
+                (path, mode, (!stash).then_some(time), bytes)
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        strip(outside_git(everything(&person.checkout()))),
+        strip(before)
+    );
+}
+
+#[test]
+fn runtime_files_are_excluded_once_and_the_ledger_is_not() {
+    let person = Person::new();
+    let exclude = person.checkout().join(".git/info/exclude");
+    put(&exclude, "mine");
+    let wt = person.worktree();
+    wt.exclude_runtime_files().unwrap();
+    assert_eq!(
+        read(&exclude),
+        "mine\n# Runtime files of veri, never its ledgers\n/.tdd/*\n!/.tdd/issue-*.md\n"
+    );
+    for name in [
+        "events.jsonl",
+        "issue-42-timeout",
+        "runs/1.out",
+        "issue-42.md",
+    ] {
+        put(&wt.tdd().join(name), "");
+    }
+    let status = ["status", "--porcelain", "--untracked-files=all"];
+    assert_eq!(person.git_in(wt.path(), &status), "?? .tdd/issue-42.md");
+}
+
+#[test]
+fn a_worktree_is_found_again_with_what_is_in_it() {
+    let person = Person::new();
+    let wt = person.worktree();
+    put(&wt.path().join("x"), "x");
+    let head = wt.head().unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    assert_eq!(again.branch().as_deref(), Some("tdd/issue-42"));
+    assert_eq!(read(&again.path().join("x")), "x");
+}
+
+#[test]
+fn a_folder_that_vanished_is_made_again() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let head = wt.head().unwrap();
+    fs::remove_dir_all(wt.path()).unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    again.take_branch(42, head).unwrap();
+    assert_eq!(read(&again.path().join("a.txt")), "two\n");
+}
+
+#[test]
+fn a_registration_that_vanished_is_made_again_and_the_files_stay() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let head = wt.head().unwrap();
+    put(&wt.tdd().join("events.jsonl"), "journal");
+    fs::remove_dir_all(wt.git_dir()).unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    assert_eq!(read(&again.tdd().join("events.jsonl")), "journal");
+    again.take_branch(42, head).unwrap();
+    assert_eq!(again.candidate(&[]).unwrap(), again.head_tree().unwrap());
+}
+
+#[test]
+fn a_worktree_whose_making_was_cut_off_is_made_again() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let head = wt.head().unwrap();
+    fs::write(wt.git_dir().join("locked"), "initializing").unwrap();
+    fs::remove_file(wt.path().join("a.txt")).unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    assert_eq!(read(&again.path().join("a.txt")), "two\n");
+}
+
+#[test]
+fn folders_of_others_are_refused() {
+    let person = Person::new();
+    let repo = person.repo();
+    let at = repo.git2().refname_to_id("HEAD").unwrap();
+    let refused = |path: &Path| needs_user(WorkTree::linked(&repo, path, at));
+    put(&person.root().join("full/x"), "");
+    assert!(refused(&person.root().join("full")).contains("not veri's"));
+    assert!(refused(&person.checkout()).contains("repository of its own"));
+    put(&person.root().join("file"), "");
+    assert!(refused(&person.root().join("file")).contains("a file"));
+    let other = Person::new();
+    let theirs = other.worktree();
+    assert!(refused(theirs.path()).contains("another repository"));
+}
+
+#[test]
+fn a_hook_of_the_checkout_does_not_run_when_the_worktree_is_made() {
+    let person = Person::new();
+    person.hook(
+        "post-checkout",
+        "#!/bin/sh\necho ran > \"$(git rev-parse --git-common-dir)/ran\"\n",
+    );
+    let wt = person.worktree();
+    assert!(!person.checkout().join(".git/ran").exists());
+    assert!(wt.path().join("a.txt").exists());
+}
