@@ -97,7 +97,9 @@ impl Lock {
 impl Lock {
     /// Whether somebody holds the lock. A file that is not there or cannot be opened is not held.
     pub fn is_held(path: &Path) -> bool {
-        let Ok(file) = File::open(path) else { return false };
+        let Ok(file) = File::open(path) else {
+            return false;
+        };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 }

@@ -4,8 +4,9 @@ use super::whereabouts::{Place, here, places};
 use crate::config::Env;
 use crate::event::Kind;
 use crate::git::WorkTree;
+use crate::ground::disk;
 use crate::lock::{Lock, LockInfo};
-use crate::{exit, ground, journal};
+use crate::{exit, journal};
 use anyhow::Result;
 use clap::Args;
 use std::io::Write;
@@ -30,7 +31,7 @@ impl CleanCommand {
             if place.tree == repo.checkout() || self.issue.is_some_and(|n| n != place.issue) {
                 continue;
             }
-            let size = ground::human_size(ground::disk_use(&place.tree));
+            let size = human(disk::bytes_below(&place.tree));
             let done = is_done(&place);
             if !done && self.issue.is_none() {
                 writeln!(
@@ -58,28 +59,51 @@ impl CleanCommand {
             if self.dry_run {
                 writeln!(out, "would remove issue {}: {size}, {tree}", place.issue)?;
             } else {
-                WorkTree::open(&repo, &place.tree)?.remove()?;
+                let head = repo.git2().head()?.peel_to_commit()?.id();
+                WorkTree::linked(&repo, &place.tree, head)?.remove()?;
                 writeln!(out, "removed  issue {}: {size}, {tree}", place.issue)?;
             }
             drop(lock);
         }
-        let grounds = home.join("ground");
-        let size = ground::human_size(ground::disk_use(&grounds));
+        for used in disk::disk_use(&home)? {
+            let in_use = if used.in_use { ", in use" } else { "" };
+            writeln!(
+                out,
+                "ground   {}: {}{in_use}",
+                used.path.display(),
+                human(used.bytes)
+            )?;
+        }
         if self.grounds && !self.dry_run {
-            let kept = ground::remove_all(&home)?;
-            writeln!(out, "removed  grounds: {size}")?;
-            for path in kept {
-                writeln!(out, "kept     {}: in use", path.display())?;
+            for path in disk::remove_unused(&home)? {
+                writeln!(out, "removed  {}", path.display())?;
             }
-        } else {
-            writeln!(out, "grounds  {size}, {} (--grounds removes them)", grounds.display())?;
         }
         Ok(exit::DONE)
     }
 }
 
+/// A size for people: three digits at most and a unit.
+fn human(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if size < 1000.0 {
+            return if unit == "B" {
+                format!("{size} B")
+            } else {
+                format!("{size:.1} {unit}")
+            };
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} TiB")
+}
+
 fn is_done(place: &Place) -> bool {
     let lines = journal::read(&place.journal()).unwrap_or_default();
-    let last = lines.iter().rev().find(|l| l.issue == place.issue && l.event == Kind::RunEnd);
+    let last = lines
+        .iter()
+        .rev()
+        .find(|l| l.issue == place.issue && l.event == Kind::RunEnd);
     last.is_some_and(|l| l.text("ending") == "done")
 }

@@ -48,7 +48,10 @@ impl Console {
     fn text(&self, line: &Line) -> Option<String> {
         let verbose = self.style == Style::Verbose;
         if self.style == Style::Quiet
-            && !matches!(line.event, Kind::RunStart | Kind::Resume | Kind::Bail | Kind::Pr | Kind::RunEnd)
+            && !matches!(
+                line.event,
+                Kind::RunStart | Kind::Resume | Kind::Bail | Kind::Pr | Kind::RunEnd
+            )
         {
             return None;
         }
@@ -61,7 +64,12 @@ impl Console {
             Kind::RunStart => format!("issue {}: starting{}", line.issue, after(said)),
             Kind::Resume => format!("issue {}: going on{}", line.issue, after(said)),
             Kind::StepStart => {
-                format!("step {} of {}: {}", line.step.unwrap_or(0), self.steps, safe(&line.title))
+                format!(
+                    "step {} of {}: {}",
+                    line.step.unwrap_or(0),
+                    self.steps,
+                    safe(&line.title)
+                )
             }
             Kind::Launch => {
                 let again = match line.fields.get("relaunch").and_then(Value::as_u64) {
@@ -73,10 +81,18 @@ impl Console {
             Kind::Exit => format!("{place}{} {}", line.actor, safe(said)),
             Kind::Verdict => {
                 let reasons = reasons(line);
-                format!("{place}verifier: {}{}", line.text("verdict"), after(&reasons))
+                format!(
+                    "{place}verifier: {}{}",
+                    line.text("verdict"),
+                    after(&reasons)
+                )
             }
             Kind::Revise => {
-                format!("{place}attempt {}{}", line.attempt.unwrap_or(0), after(&reasons(line)))
+                format!(
+                    "{place}attempt {}{}",
+                    line.attempt.unwrap_or(0),
+                    after(&reasons(line))
+                )
             }
             Kind::StepDone => format!("step {} is done", line.step.unwrap_or(0)),
             Kind::Bail => format!("bail: {} ({})", line.text("cause"), line.text("class")),
@@ -107,12 +123,20 @@ impl Console {
 }
 
 fn after(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(": {}", safe(text)) }
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", safe(text))
+    }
 }
 
 fn reasons(line: &Line) -> String {
     let list = line.fields.get("reasons").and_then(Value::as_array);
-    let words: Vec<&str> = list.into_iter().flatten().filter_map(Value::as_str).collect();
+    let words: Vec<&str> = list
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     words.join("; ")
 }
 

@@ -3,7 +3,7 @@
 use super::whereabouts::here;
 use crate::config::Env;
 use crate::exit;
-use crate::git::{apply_discarded, discarded};
+use crate::git::WorkTree;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use std::io::Write;
@@ -21,28 +21,41 @@ pub struct DiscardedCommand {
 impl DiscardedCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, _) = here(env)?;
-        let kept = discarded(&repo, self.issue)?;
+        let kept = repo.refs(self.issue).discarded()?;
         if kept.is_empty() {
             writeln!(out, "nothing was put aside for issue {}", self.issue)?;
             return Ok(exit::DONE);
         }
         let Some(number) = self.apply else {
             for (index, work) in kept.iter().enumerate() {
-                writeln!(out, "{:>3}  {}  {}", index + 1, work.when, work.why)?;
+                let when = jiff::Timestamp::from_second(work.when).unwrap_or_default();
+                writeln!(out, "{:>3}  {when}  {}", index + 1, work.why)?;
                 writeln!(out, "     {}", work.refname)?;
                 for path in &work.files {
-                    writeln!(out, "       {}", String::from_utf8_lossy(path).escape_debug())?;
+                    writeln!(out, "       {path}")?;
                 }
             }
-            writeln!(out, "`veri discarded {} --apply [N]` lays one over this checkout", self.issue)?;
+            writeln!(
+                out,
+                "`veri discarded {} --apply [N]` lays one over this checkout",
+                self.issue
+            )?;
             return Ok(exit::DONE);
         };
-        let chosen = if number == 0 { kept.last() } else { kept.get(number - 1) };
-        let work = chosen.ok_or_else(|| {
-            anyhow!("there is no number {number}: {} were put aside", kept.len())
-        })?;
-        apply_discarded(&repo, work)?;
-        writeln!(out, "laid {} over {}", work.refname, repo.checkout().display())?;
+        let chosen = if number == 0 {
+            kept.last()
+        } else {
+            kept.get(number - 1)
+        };
+        let work = chosen
+            .ok_or_else(|| anyhow!("there is no number {number}: {} were put aside", kept.len()))?;
+        WorkTree::here(&repo)?.apply_discarded(&work.refname)?;
+        writeln!(
+            out,
+            "laid {} over {}",
+            work.refname,
+            repo.checkout().display()
+        )?;
         Ok(exit::DONE)
     }
 }

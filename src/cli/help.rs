@@ -23,39 +23,90 @@ enum Topic {
 /// Exit codes of `veri tdd`, and of everything.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (exit::DONE, "done"),
-    (exit::INTERNAL, "internal error: a bug in veri; please report it with what it printed"),
-    (exit::PLUMBING_UNREADABLE, "plumbing only: unreadable, or a leaf that was killed"),
-    (exit::PLUMBING_NOTHING, "plumbing only: nothing there yet, still running, or undecided"),
-    (exit::BAIL_PROCESS, "bailed: the work or its description (`veri help causes`)"),
-    (exit::BAIL_SYSTEM, "bailed: the machine or a service (`veri help causes`)"),
-    (exit::STOPPED, "stopped on request; the same command goes on"),
-    (exit::ALREADY_RUNNING, "another conductor is already running for this working tree"),
+    (
+        exit::INTERNAL,
+        "internal error: a bug in veri; please report it with what it printed",
+    ),
+    (
+        exit::PLUMBING_UNREADABLE,
+        "plumbing only: unreadable, or a leaf that was killed",
+    ),
+    (
+        exit::PLUMBING_NOTHING,
+        "plumbing only: nothing there yet, still running, or undecided",
+    ),
+    (
+        exit::BAIL_PROCESS,
+        "bailed: the work or its description (`veri help causes`)",
+    ),
+    (
+        exit::BAIL_SYSTEM,
+        "bailed: the machine or a service (`veri help causes`)",
+    ),
+    (
+        exit::STOPPED,
+        "stopped on request; the same command goes on",
+    ),
+    (
+        exit::ALREADY_RUNNING,
+        "another conductor is already running for this working tree",
+    ),
     (exit::USAGE, "the command line was not understood"),
 ];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
-    ("VERI_HOME", "where worktrees, grounds and results live (default ${XDG_STATE_HOME:-~/.local/state}/veri)"),
+    (
+        "VERI_HOME",
+        "where worktrees, grounds and results live (default ${XDG_STATE_HOME:-~/.local/state}/veri)",
+    ),
     ("VERI_FORGE", "as --forge"),
     ("VERI_TEST_CMD", "as --test-cmd"),
     ("VERI_TIMEOUT", "as --timeout: seconds that a leaf may take"),
     ("VERI_NEW_SKILL", "1: as --new-templates"),
-    ("VERI_CRASH_AT", "n[:before|after]: kill the conductor at its n-th effect (a testing aid)"),
-    ("CI", "set: nobody is at the terminal, so the issue's text must be trusted by itself"),
-    ("VERI_ISSUE, VERI_STEP, VERI_ROLE, VERI_PHASE, VERI_TEST_CMD, VERI_SKILL_COMMIT, VERI_LAUNCH", "given to leaves"),
-    ("VERI_NONCE", "given to planners and verifiers: their answer carries it"),
+    (
+        "VERI_CRASH_AT",
+        "n[:before|after]: kill the conductor at its n-th effect (a testing aid)",
+    ),
+    (
+        "CI",
+        "set: nobody is at the terminal, so the issue's text must be trusted by itself",
+    ),
+    (
+        "VERI_ISSUE, VERI_STEP, VERI_ROLE, VERI_PHASE, VERI_TEST_CMD, VERI_SKILL_COMMIT, VERI_LAUNCH",
+        "given to leaves",
+    ),
+    (
+        "VERI_NONCE",
+        "given to planners and verifiers: their answer carries it",
+    ),
     ("VERI_ATTEMPT", "given to developers: 1 + revisions"),
-    ("VERI_SLOT", "given to suites: a small number for ports and database names"),
+    (
+        "VERI_SLOT",
+        "given to suites: a small number for ports and database names",
+    ),
 ];
 
 const FILES: &[(&str, &str)] = &[
     (".tdd/issue-<n>.md", "the ledger, committed"),
     (".tdd/events.jsonl", "the journal (`veri log`)"),
-    (".tdd/<leaf>.pid .exit .out .err", "the newest launch of a leaf; .tdd/runs/ keeps every launch"),
+    (
+        ".tdd/<leaf>.pid .exit .out .err",
+        "the newest launch of a leaf; .tdd/runs/ keeps every launch",
+    ),
     (".tdd/stop", "a stop request (`veri stop`)"),
     (".veri.toml", "the repository's configuration"),
-    (".veri/templates/", "the repository's own prompts, file by file over the bundled ones"),
-    ("refs/veri/issue-<n>/", "snapshot, candidate, approved red, work that was put aside"),
-    ("$VERI_HOME/<repo-id>/work/issue-<n>", "the run's own worktree"),
+    (
+        ".veri/templates/",
+        "the repository's own prompts, file by file over the bundled ones",
+    ),
+    (
+        "refs/veri/issue-<n>/",
+        "snapshot, candidate, approved red, work that was put aside",
+    ),
+    (
+        "$VERI_HOME/<repo-id>/work/issue-<n>",
+        "the run's own worktree",
+    ),
     ("$VERI_HOME/<repo-id>/ground/", "proving grounds"),
 ];
 
@@ -98,7 +149,13 @@ impl Topic {
                 for cause in Cause::ALL {
                     let class = cause.class();
                     let code = class.exit_code();
-                    writeln!(out, "{code}  {:<18} {:<8} {}", cause.as_str(), class.as_str(), cause.meaning())?;
+                    writeln!(
+                        out,
+                        "{code}  {:<18} {:<8} {}",
+                        cause.as_str(),
+                        class.as_str(),
+                        cause.meaning()
+                    )?;
                 }
             }
             Topic::Environment => {

@@ -31,7 +31,11 @@ impl LogCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
         let place = one(&places(&repo, &home), self.issue)?;
-        let mut console = Console::new(if self.json { Style::Json } else { Style::Verbose });
+        let mut console = Console::new(if self.json {
+            Style::Json
+        } else {
+            Style::Verbose
+        });
         let mut seen = 0;
         loop {
             for line in journal::read(&place.journal())? {

@@ -29,7 +29,12 @@ use std::process::ExitCode;
 /// then a refactor, runs the suite itself on a clean checkout after each, and asks a separate verifier
 /// that never sees the developer's reasoning.
 #[derive(Debug, Parser)]
-#[command(name = "veri", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "veri",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -69,7 +74,7 @@ pub fn main() -> ExitCode {
     match arguments.next().as_deref().and_then(OsStr::to_str) {
         // Not commands for people: the program under another role.
         Some(crate::leaf::SHIM_COMMAND) => {
-            return ExitCode::from(crate::leaf::shim_main(arguments.collect()));
+            return ExitCode::from(crate::leaf::shim_main());
         }
         Some(demo_agent::COMMAND) => return ExitCode::from(demo_agent::main()),
         _ => {}
@@ -82,7 +87,11 @@ fn run() -> u8 {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are not errors; they go to standard output.
-            let code = if error.use_stderr() { exit::USAGE } else { exit::DONE };
+            let code = if error.use_stderr() {
+                exit::USAGE
+            } else {
+                exit::DONE
+            };
             let _ = error.print();
             return code;
         }
@@ -99,7 +108,7 @@ fn run() -> u8 {
         Command::Clean(command) => report(command.run(&env, out), err),
         Command::Discarded(command) => report(command.run(&env, out), err),
         Command::Doctor(command) => command.run(out, err),
-        Command::Leaf(command) => command.run(out, err),
+        Command::Leaf(command) => command.run(),
         Command::Ledger(command) => command.run(out, err),
         Command::Prompt(command) => command.run(out, err),
         Command::Help(command) => command.run(out, err),

@@ -62,7 +62,10 @@ impl StatusCommand {
             writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?;
         }
         for s in &standings {
-            let cause = s.cause.as_deref().map_or(String::new(), |c| format!(" ({c})"));
+            let cause = s
+                .cause
+                .as_deref()
+                .map_or(String::new(), |c| format!(" ({c})"));
             writeln!(
                 out,
                 "issue {}: {}{cause}, {} of {} steps done",
@@ -88,42 +91,74 @@ impl StatusCommand {
 
 fn standing(place: &Place) -> Result<Standing> {
     let journal = place.journal();
-    let all = if journal.exists() { journal::read(&journal)? } else { Vec::new() };
+    let all = if journal.exists() {
+        journal::read(&journal)?
+    } else {
+        Vec::new()
+    };
     let lines: Vec<&Line> = all.iter().filter(|l| l.issue == place.issue).collect();
     let ledger = std::fs::read(place.tdd().join(format!("issue-{}.md", place.issue)))
         .ok()
         .and_then(|bytes| Ledger::parse(&bytes).ok());
     let (done, steps) = ledger.as_ref().map_or((0, 0), |l| {
-        (l.steps().iter().filter(|s| s.ticked).count(), l.steps().len())
+        (
+            l.steps().iter().filter(|s| s.ticked).count(),
+            l.steps().len(),
+        )
     });
     let last = lines.last();
     let ended = last.filter(|l| l.event == Kind::RunEnd);
     let (state, next) = match ended.map(|l| l.text("ending")) {
-        _ if Lock::is_held(&place.lock) => ("running", format!("veri log --issue {} --follow", place.issue)),
-        Some("done") => ("done", format!("review the pull request; then veri clean {}", place.issue)),
+        _ if Lock::is_held(&place.lock) => (
+            "running",
+            format!("veri log --issue {} --follow", place.issue),
+        ),
+        Some("done") => (
+            "done",
+            format!("review the pull request; then veri clean {}", place.issue),
+        ),
         Some("planned") => ("planned", format!("veri tdd {}", place.issue)),
         Some("stopped") => ("stopped", format!("veri tdd {}", place.issue)),
-        Some("bailed") => ("bailed", format!("answer the question on the issue; then veri tdd {}", place.issue)),
+        Some("bailed") => (
+            "bailed",
+            format!(
+                "answer the question on the issue; then veri tdd {}",
+                place.issue
+            ),
+        ),
         _ => ("interrupted", format!("veri tdd {}", place.issue)),
     };
     let about = lines.iter().rev().find(|l| l.step.is_some());
     let find = |kind: Kind, key: &str| {
-        let line = lines.iter().rev().find(|l| l.event == kind && l.fields.contains_key(key));
+        let line = lines
+            .iter()
+            .rev()
+            .find(|l| l.event == kind && l.fields.contains_key(key));
         line.map(|l| l.text(key).to_owned())
     };
     Ok(Standing {
         issue: place.issue,
         state,
-        cause: if state == "bailed" { find(Kind::Bail, "cause") } else { None },
+        cause: if state == "bailed" {
+            find(Kind::Bail, "cause")
+        } else {
+            None
+        },
         done,
         steps,
         step: about.and_then(|l| l.step),
-        title: about.map_or(String::new(), |l| l.title.chars().filter(|c| !c.is_control()).collect()),
+        title: about.map_or(String::new(), |l| {
+            l.title.chars().filter(|c| !c.is_control()).collect()
+        }),
         phase: about.and_then(|l| l.phase).map(|p| p.as_str().to_owned()),
         last: last.map(|l| l.ts.clone()),
         event: last.map(|l| l.event.as_str().to_owned()),
         tree: place.tree.display().to_string(),
-        url: if state == "done" { find(Kind::Pr, "url") } else { None },
+        url: if state == "done" {
+            find(Kind::Pr, "url")
+        } else {
+            None
+        },
         next,
     })
 }

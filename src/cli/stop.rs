@@ -51,7 +51,11 @@ impl StopCommand {
             .collect();
         match running.as_slice() {
             [] => {
-                writeln!(out, "nothing to stop: no run is going on{}", self.of_issue())?;
+                writeln!(
+                    out,
+                    "nothing to stop: no run is going on{}",
+                    self.of_issue()
+                )?;
                 Ok(exit::DONE)
             }
             [place] => {
@@ -65,13 +69,18 @@ impl StopCommand {
             }
             several => {
                 let issues: Vec<_> = several.iter().map(|p| p.issue.to_string()).collect();
-                writeln!(err, "veri: several runs are going on: name one of {}", issues.join(", "))?;
+                writeln!(
+                    err,
+                    "veri: several runs are going on: name one of {}",
+                    issues.join(", ")
+                )?;
                 Ok(exit::USAGE)
             }
         }
     }
 
     fn of_issue(&self) -> String {
-        self.issue.map_or(String::new(), |n| format!(" for issue {n}"))
+        self.issue
+            .map_or(String::new(), |n| format!(" for issue {n}"))
     }
 }

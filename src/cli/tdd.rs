@@ -130,12 +130,16 @@ impl TddCommand {
             folder,
             program,
             issue,
-            forge: self.forge.or_else(|| env.text("VERI_FORGE").map(str::to_owned)),
+            forge: self
+                .forge
+                .or_else(|| env.text("VERI_FORGE").map(str::to_owned)),
             agent: self.agent,
             planner: self.planner,
             developer: self.developer,
             verifier: self.verifier,
-            test_command: self.test_cmd.or_else(|| env.text("VERI_TEST_CMD").map(str::to_owned)),
+            test_command: self
+                .test_cmd
+                .or_else(|| env.text("VERI_TEST_CMD").map(str::to_owned)),
             checks: self.checks,
             base: self.base,
             remote: self.remote,

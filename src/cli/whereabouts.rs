@@ -47,13 +47,21 @@ pub fn home_of(env: &Env, repo: &Repo) -> Result<PathBuf> {
 /// Every run of the repository: those with a worktree of their own, then those of the checkout.
 pub fn places(repo: &Repo, home: &Path) -> Vec<Place> {
     let mut places = Vec::new();
-    for entry in std::fs::read_dir(home.join("work")).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(home.join("work"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let Some(issue) = name.strip_prefix("issue-").and_then(|n| n.parse().ok())
             && entry.path().is_dir()
         {
             let lock = home.join("work").join(format!("issue-{issue}.lock"));
-            places.push(Place { issue, tree: entry.path(), lock });
+            places.push(Place {
+                issue,
+                tree: entry.path(),
+                lock,
+            });
         }
     }
     let checkout = repo.checkout().to_owned();
@@ -63,7 +71,11 @@ pub fn places(repo: &Repo, home: &Path) -> Vec<Place> {
         issues.dedup();
         for issue in issues {
             let lock = checkout.join(".tdd/lock");
-            places.push(Place { issue, tree: checkout.clone(), lock });
+            places.push(Place {
+                issue,
+                tree: checkout.clone(),
+                lock,
+            });
         }
     }
     places.sort_by_key(|p| p.issue);
@@ -83,7 +95,11 @@ pub fn one(places: &[Place], issue: Option<u64>) -> Result<Place> {
             [only] => Ok(only.clone()),
             several => bail!(
                 "several issues are known here ({}): name one",
-                several.iter().map(|p| p.issue.to_string()).collect::<Vec<_>>().join(", ")
+                several
+                    .iter()
+                    .map(|p| p.issue.to_string())
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ),
         },
     }

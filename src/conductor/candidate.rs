@@ -17,14 +17,18 @@ impl Run<'_> {
         }
         let mut reasons: Vec<String> = tampered
             .iter()
-            .map(|what| format!("{what}: this is git's or the person's and was put back; leave it alone"))
+            .map(|what| {
+                format!("{what}: this is git's or the person's and was put back; leave it alone")
+            })
             .collect();
         if let Some(touched) = self.restore_ledger()? {
             reasons.push(touched);
         }
         match self.tree.pre_commit(self.settings.hook_deadline())? {
             Hook::None | Hook::Passed => {}
-            Hook::Refused { words } => reasons.push(format!("the pre-commit hook refused the change:\n{words}")),
+            Hook::Refused { words } => {
+                reasons.push(format!("the pre-commit hook refused the change:\n{words}"))
+            }
             Hook::Cannot { words } => {
                 return Err(Bail::needs_user(format!(
                     "The repository's pre-commit hook cannot run here, and veri never skips a hook: {words}"
@@ -41,15 +45,25 @@ impl Run<'_> {
             "candidate",
             tree,
             Some(self.tree.head()?),
-            &format!("candidate: {} of step {}\n", work.claim.as_str(), work.step.number),
+            &format!(
+                "candidate: {} of step {}\n",
+                work.claim.as_str(),
+                work.step.number
+            ),
         )?;
         let tree = Tree(tree.to_string());
         let fields = json!({ "tampered": tampered, "noted": noted });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }
-        let feedback = Feedback { kind: FeedbackKind::Check, reasons };
-        Ok((Event::Collected(Collected::Refused { tree, feedback }), fields))
+        let feedback = Feedback {
+            kind: FeedbackKind::Check,
+            reasons,
+        };
+        Ok((
+            Event::Collected(Collected::Refused { tree, feedback }),
+            fields,
+        ))
     }
 
     /// The tree of what is in the working tree, without what suites are known to leave behind.
@@ -58,16 +72,25 @@ impl Run<'_> {
         let tracked = |path: &[u8]| {
             crate::git::tree::read_blob(self.tree.git2(), head, path).is_ok_and(|b| b.is_some())
         };
-        let debris: Vec<Vec<u8>> =
-            self.ready()?.debris.iter().filter(|p| !tracked(p)).cloned().collect();
+        let debris: Vec<Vec<u8>> = self
+            .ready()?
+            .debris
+            .iter()
+            .filter(|p| !tracked(p))
+            .cloned()
+            .collect();
         self.tree.candidate(&debris)
     }
 
     /// Undoes what a leaf did to the repository itself; gives what was tampering and what is only said.
     pub(super) fn settle_guard(&mut self) -> Result<(Vec<String>, Vec<String>)> {
-        let Some(guard) = self.tree.open_guard()? else { return Ok((Vec::new(), Vec::new())) };
-        let settled = guard.settle(&self.tree, self.issue_number)?;
-        Ok((settled.tampered, settled.noted))
+        let (mut tampered, mut noted) = std::mem::take(&mut self.settled);
+        if let Some(guard) = self.tree.open_guard()? {
+            let settled = guard.settle(&self.tree, self.issue_number)?;
+            tampered.extend(settled.tampered);
+            noted.extend(settled.noted);
+        }
+        Ok((tampered, noted))
     }
 
     /// The ledger is the conductor's: a leaf's change of it is undone, and said.
@@ -80,7 +103,10 @@ impl Run<'_> {
         }
         if let Some(bytes) = now {
             let blob = self.tree.git2().blob(&bytes)?;
-            self.say(Kind::Check, format!("the leaf's version of the ledger is kept as object {blob}"))?;
+            self.say(
+                Kind::Check,
+                format!("the leaf's version of the ledger is kept as object {blob}"),
+            )?;
         }
         self.write_ledger(committed.as_bytes())?;
         Ok(Some(format!(

@@ -41,11 +41,15 @@ pub(super) struct StoppedInSuite;
 
 impl Run<'_> {
     pub(super) fn ready(&self) -> Result<&super::run::Ready> {
-        self.ready.as_ref().ok_or_else(|| anyhow!("preflight has not passed in this start"))
+        self.ready
+            .as_ref()
+            .ok_or_else(|| anyhow!("preflight has not passed in this start"))
     }
 
     pub(super) fn ready_mut(&mut self) -> Result<&mut super::run::Ready> {
-        self.ready.as_mut().ok_or_else(|| anyhow!("preflight has not passed in this start"))
+        self.ready
+            .as_mut()
+            .ok_or_else(|| anyhow!("preflight has not passed in this start"))
     }
 
     /// What `ground.pass_env` names, for verifiers; suites and developers keep the caller's environment.
@@ -56,12 +60,17 @@ impl Run<'_> {
     }
 
     fn suite_env(&self) -> Vec<(OsString, OsString)> {
-        agent::suite(self.ask.env.all(), &self.declared_env()).into_iter().collect()
+        agent::suite(self.ask.env.all(), &self.declared_env())
+            .into_iter()
+            .collect()
     }
 
     /// Which paths are tests.
     pub(super) fn test_paths(&self) -> Result<TestPaths> {
-        TestPaths::new(&self.settings.config.tests.paths, &self.ready()?.test_command)
+        TestPaths::new(
+            &self.settings.config.tests.paths,
+            &self.ready()?.test_command,
+        )
     }
 
     /// A suite or setup of a conductor that was killed may still run in the ground: it is ended first.
@@ -79,7 +88,10 @@ impl Run<'_> {
     /// Brings the check ground to a tree and sets it up.
     pub(super) fn bring_ground(&mut self, tree: Oid) -> Result<()> {
         let repo = Repository::open(self.tree.path())?;
-        let mut ready = self.ready.take().ok_or_else(|| anyhow!("preflight has not begun"))?;
+        let mut ready = self
+            .ready
+            .take()
+            .ok_or_else(|| anyhow!("preflight has not begun"))?;
         let brought = ready
             .ground
             .bring_to(&repo, tree)
@@ -94,7 +106,11 @@ impl Run<'_> {
             None => setup_for(&Project::of_tree(repo, tree)?),
         };
         let env = self.suite_env();
-        let ask = SetupAsk { commands: &commands, env: &env, timeout: SETUP_TIMEOUT };
+        let ask = SetupAsk {
+            commands: &commands,
+            env: &env,
+            timeout: SETUP_TIMEOUT,
+        };
         match ground.setup(&ask, &mut |launch| self.supervise(launch))? {
             Setup::Current | Setup::Done => Ok(()),
             Setup::Failed { ended: Ended::Stopped, .. } => Err(StoppedInSuite.into()),
@@ -148,7 +164,12 @@ impl Run<'_> {
             What::Suite => ("suite".to_owned(), ready.test_command.clone()),
             What::Extra(index) => {
                 let command = self.settings.config.checks.get(index);
-                (format!("check-{}", index + 1), command.ok_or_else(|| anyhow!("no extra check {index}"))?.clone())
+                (
+                    format!("check-{}", index + 1),
+                    command
+                        .ok_or_else(|| anyhow!("no extra check {index}"))?
+                        .clone(),
+                )
             }
         };
         let known = (ready.suite_ms > 0).then_some(ready.suite_ms);
@@ -158,14 +179,18 @@ impl Run<'_> {
         let env = self.suite_env();
         let results = Results::below(&self.home);
         let tree = run.tree.to_string();
-        let mut ready = self.ready.take().ok_or_else(|| anyhow!("preflight has not begun"))?;
+        let mut ready = self
+            .ready
+            .take()
+            .ok_or_else(|| anyhow!("preflight has not begun"))?;
         let setup = ready.ground.setup_key().to_owned();
+        let env_file = ready.env_file.clone();
         let key = ResultKey {
             tree: &tree,
             command: &command,
             before: before.as_deref().unwrap_or_default(),
             setup: &setup,
-            env_file: &ready.env_file,
+            env_file: &env_file,
         };
         if !run.again
             && let Some(known) = results.get(&key)
@@ -194,7 +219,9 @@ impl Run<'_> {
         let ran = ran?;
         if let Some(path) = ran.altered.first() {
             let path = String::from_utf8_lossy(path).escape_debug().to_string();
-            let said = format!("the suite changed tracked files of its checkout ({path} …); they are put right");
+            let said = format!(
+                "the suite changed tracked files of its checkout ({path} …); they are put right"
+            );
             self.say(Kind::Check, said)?;
         }
         results.put(&key, &ran.run)
@@ -207,18 +234,31 @@ impl Run<'_> {
         if let Some(file) = self.settings.config.ground.env_file.clone() {
             let from = self.repo.checkout().join(&file);
             let ready = self.ready_mut()?;
-            ready.env_file = ready.ground.declare_env_file(&from, &PathBuf::from(&file))?;
+            ready.env_file = ready
+                .ground
+                .declare_env_file(&from, &PathBuf::from(&file))?;
         }
-        let run = self.suite_on(check::Run { tree, what: What::Suite, again: false })?;
+        let run = self.suite_on(check::Run {
+            tree,
+            what: What::Suite,
+            again: false,
+        })?;
         self.baseline_passes(&run, "suite")?;
         let suite_ms = run.wall_ms.max(1);
         self.ready_mut()?.suite_ms = suite_ms;
         for index in 0..self.settings.config.checks.len() {
-            let run = self.suite_on(check::Run { tree, what: What::Extra(index), again: false })?;
+            let run = self.suite_on(check::Run {
+                tree,
+                what: What::Extra(index),
+                again: false,
+            })?;
             self.baseline_passes(&run, "extra check")?;
         }
         let isolation = self.isolation(tree)?;
-        Ok(Baseline { suite_ms, isolation })
+        Ok(Baseline {
+            suite_ms,
+            isolation,
+        })
     }
 
     fn baseline_passes(&self, run: &SuiteRun, what: &str) -> Result<()> {
@@ -266,14 +306,28 @@ impl Run<'_> {
     fn ignored_in_checkout(&self) -> Vec<String> {
         let listed = crate::tool::Tool::new("git")
             .dir(self.repo.checkout())
-            .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])
+            .args([
+                "ls-files",
+                "-z",
+                "--others",
+                "--ignored",
+                "--exclude-standard",
+                "--directory",
+            ])
             .env("GIT_OPTIONAL_LOCKS", "0")
             .run();
-        let Ok(listed) = listed else { return Vec::new() };
+        let Ok(listed) = listed else {
+            return Vec::new();
+        };
         String::from_utf8_lossy(&listed.stdout)
             .split('\0')
             .filter(|p| !p.is_empty() && !p.starts_with(".tdd"))
-            .filter(|p| !matches!(*p, "target/" | "node_modules/" | ".venv/" | "dist/" | "build/"))
+            .filter(|p| {
+                !matches!(
+                    *p,
+                    "target/" | "node_modules/" | ".venv/" | "dist/" | "build/"
+                )
+            })
             .take(10)
             .map(|p| p.escape_debug().to_string())
             .collect()
@@ -282,7 +336,10 @@ impl Run<'_> {
     /// The suite tests the ground's code and no other: shown by making that code unusable.
     fn isolation(&mut self, tree: Oid) -> Result<Option<String>> {
         if self.settings.config.ground.isolation.as_deref() == Some("trust") {
-            return Ok(Some("ground.isolation = \"trust\": not proven, on the word of the configuration".to_owned()));
+            return Ok(Some(
+                "ground.isolation = \"trust\": not proven, on the word of the configuration"
+                    .to_owned(),
+            ));
         }
         let paths = self.test_paths()?;
         let command = self.ready()?.test_command.clone();
@@ -294,15 +351,19 @@ impl Run<'_> {
                 self.bring_ground(tree)?;
                 let repo = Repository::open(self.tree.path())?;
                 let project = Project::of_tree(&repo, tree)?;
-                let script = project.package_json().and_then(|json| {
-                    Some(json.get("scripts")?.get("test")?.as_str()?.to_owned())
-                });
-                let commands: Vec<&str> =
-                    std::iter::once(command.as_str()).chain(script.as_deref()).collect();
+                let script = project
+                    .package_json()
+                    .and_then(|json| Some(json.get("scripts")?.get("test")?.as_str()?.to_owned()));
+                let commands: Vec<&str> = std::iter::once(command.as_str())
+                    .chain(script.as_deref())
+                    .collect();
                 let env = self.suite_env();
                 let timeout = self.settings.suite_timeout(Some(self.ready()?.suite_ms));
                 let checkouts = [self.repo.checkout().to_owned(), self.tree.path().to_owned()];
-                let mut ready = self.ready.take().ok_or_else(|| anyhow!("preflight has not begun"))?;
+                let mut ready = self
+                    .ready
+                    .take()
+                    .ok_or_else(|| anyhow!("preflight has not begun"))?;
                 let ask = IsolationAsk {
                     languages: &project.languages(),
                     is_test: &|path| paths.kind(path).is_some(),
@@ -350,7 +411,9 @@ impl Run<'_> {
         let mut verify = Verify::make(&self.home, &repo, candidate, base)?;
         if let Some(file) = self.settings.config.ground.env_file.clone() {
             let from = self.repo.checkout().join(&file);
-            verify.ground().declare_env_file(&from, &PathBuf::from(&file))?;
+            verify
+                .ground()
+                .declare_env_file(&from, &PathBuf::from(&file))?;
         }
         self.set_up(&repo, candidate, verify.ground())?;
         Ok(verify)
@@ -358,7 +421,11 @@ impl Run<'_> {
 
     /// The suite's own record on the tree that a verifier judges.
     pub(super) fn suite_log(&mut self, candidate: Oid, _claim: &Claim) -> Result<SuiteRun> {
-        self.suite_on(check::Run { tree: candidate, what: What::Suite, again: false })
+        self.suite_on(check::Run {
+            tree: candidate,
+            what: What::Suite,
+            again: false,
+        })
     }
 
     pub(super) fn check(&mut self, work: &Work) -> Result<(Event, Value)> {
@@ -373,7 +440,9 @@ impl Run<'_> {
         let insists = work.claim == Claim::Red && work.passed_at_once;
         if candidate == start && !insists {
             let checked = match work.claim {
-                Claim::Refactor => Checked::Fails { reasons: vec!["nothing was changed since the refused attempt".to_owned()] },
+                Claim::Refactor => Checked::Fails {
+                    reasons: vec!["nothing was changed since the refused attempt".to_owned()],
+                },
                 _ => Checked::Unchanged,
             };
             return Ok((Event::Checked(checked), Value::Null));
@@ -401,7 +470,9 @@ impl Run<'_> {
             extra_checks: self.settings.config.checks.len(),
             tail_bytes: self.settings.tail_bytes(),
         };
-        let rules = RedRules { forbid_stubs: self.settings.config.tests.red_stubs.as_deref() == Some("forbid") };
+        let rules = RedRules {
+            forbid_stubs: self.settings.config.tests.red_stubs.as_deref() == Some("forbid"),
+        };
         let mut run = |run: check::Run| self.suite_on(run);
         match work.claim {
             Claim::Red | Claim::AlreadyThere => check::red(&ask, rules, &mut run),
@@ -415,9 +486,10 @@ impl Run<'_> {
         let evidence = |evidence: &Evidence| json!({ "evidence": evidence });
         Ok(match outcome {
             Outcome::Holds { evidence: e, .. } => (Event::Checked(Checked::Holds), evidence(&e)),
-            Outcome::Failed { reasons, evidence: e } => {
-                (Event::Checked(Checked::Fails { reasons }), evidence(&e))
-            }
+            Outcome::Failed {
+                reasons,
+                evidence: e,
+            } => (Event::Checked(Checked::Fails { reasons }), evidence(&e)),
             Outcome::Unchanged => (Event::Checked(Checked::Unchanged), Value::Null),
             Outcome::PassesAtOnce { evidence: e } => {
                 let reasons = vec![
@@ -426,7 +498,10 @@ impl Run<'_> {
                      already there, leave the test as it is"
                         .to_owned(),
                 ];
-                (Event::Checked(Checked::PassesAtOnce { reasons }), evidence(&e))
+                (
+                    Event::Checked(Checked::PassesAtOnce { reasons }),
+                    evidence(&e),
+                )
             }
             Outcome::Bail(bail) => return Err(bail.into()),
             Outcome::Stopped => return Err(StoppedInSuite.into()),
@@ -464,24 +539,39 @@ impl Run<'_> {
             extra_checks: 0,
             tail_bytes: self.settings.tail_bytes(),
         };
-        Ok(match check::breaks_with(&ask, patch, &mut |run| self.suite_on(run))? {
-            Breaks::Shown { run } => {
-                (Event::Proved { shown: true, reasons: Vec::new() }, json!({ "run": run }))
-            }
-            Breaks::Refused { why } => {
-                let reasons = vec![format!(
-                    "the test passes at once, and the change of the code that should make it fail shows nothing ({why}): \
+        Ok(
+            match check::breaks_with(&ask, patch, &mut |run| self.suite_on(run))? {
+                Breaks::Shown { run } => (
+                    Event::Proved {
+                        shown: true,
+                        reasons: Vec::new(),
+                    },
+                    json!({ "run": run }),
+                ),
+                Breaks::Refused { why } => {
+                    let reasons = vec![format!(
+                        "the test passes at once, and the change of the code that should make it fail shows nothing ({why}): \
                      the test proves nothing"
-                )];
-                (Event::Proved { shown: false, reasons }, Value::Null)
-            }
-            Breaks::Ended(Outcome::Bail(bail)) => return Err(bail.into()),
-            Breaks::Ended(_) => return Err(StoppedInSuite.into()),
-        })
+                    )];
+                    (
+                        Event::Proved {
+                            shown: false,
+                            reasons,
+                        },
+                        Value::Null,
+                    )
+                }
+                Breaks::Ended(Outcome::Bail(bail)) => return Err(bail.into()),
+                Breaks::Ended(_) => return Err(StoppedInSuite.into()),
+            },
+        )
     }
 
     /// The tree of the branch as it is, for acceptance.
     pub(super) fn tip_tree(&self) -> Result<Oid> {
-        tree::without_tdd(self.tree.git2(), tree::of_commit(self.tree.git2(), self.tree.head()?)?)
+        tree::without_tdd(
+            self.tree.git2(),
+            tree::of_commit(self.tree.git2(), self.tree.head()?)?,
+        )
     }
 }

@@ -59,16 +59,22 @@ impl Run<'_> {
 
     /// The whole message of a commit: the subject by the configured template, and the trailers.
     pub(super) fn message(&self, subject: &str, phase: &str, step: Option<u32>) -> Result<String> {
-        Ok(message(&self.subject(subject, phase)?, &self.trailers(phase, step)))
+        Ok(message(
+            &self.subject(subject, phase)?,
+            &self.trailers(phase, step),
+        ))
     }
 
     fn subject(&self, subject: &str, phase: &str) -> Result<String> {
-        let Some(template) = &self.settings.config.commit.subject else { return Ok(subject.to_owned()) };
+        let Some(template) = &self.settings.config.commit.subject else {
+            return Ok(subject.to_owned());
+        };
         let rendered = minijinja::Environment::new().render_str(
             template,
             minijinja::context! { subject, phase, issue => self.issue_number },
         );
-        let rendered = rendered.map_err(|e| Bail::needs_user(format!("commit.subject cannot be used: {e}.")))?;
+        let rendered = rendered
+            .map_err(|e| Bail::needs_user(format!("commit.subject cannot be used: {e}.")))?;
         match rendered.lines().next() {
             Some(line) if !line.trim().is_empty() => Ok(line.to_owned()),
             _ => Err(Bail::needs_user("commit.subject gives an empty subject.").into()),
@@ -76,7 +82,10 @@ impl Run<'_> {
     }
 
     fn trailers(&self, phase: &str, step: Option<u32>) -> Vec<(String, String)> {
-        let mut trailers = vec![("Veri-Issue".to_owned(), self.forge.issue_ref(self.issue_number))];
+        let mut trailers = vec![(
+            "Veri-Issue".to_owned(),
+            self.forge.issue_ref(self.issue_number),
+        )];
         if let Some(step) = step {
             trailers.push(("Veri-Step".to_owned(), step.to_string()));
         }
@@ -115,19 +124,24 @@ impl Run<'_> {
         };
         self.write_ledger(ledger.as_bytes())?;
         let steps = plan.steps.len();
-        let subject = format!("plan: issue {} in {steps} step{}", self.issue_number, if steps == 1 { "" } else { "s" });
+        let subject = format!(
+            "plan: issue {} in {steps} step{}",
+            self.issue_number,
+            if steps == 1 { "" } else { "s" }
+        );
         let tree = tree::without_tdd(self.tree.git2(), tree::of_commit(self.tree.git2(), parent)?)?;
-        let commit = match self.make_commit(tree, ledger.as_bytes(), &subject, "plan", None, parent)? {
-            Made::Commit(commit) => commit,
-            Made::Refused(words) => {
-                return Err(Bail::needs_user(format!(
+        let commit =
+            match self.make_commit(tree, ledger.as_bytes(), &subject, "plan", None, parent)? {
+                Made::Commit(commit) => commit,
+                Made::Refused(words) => {
+                    return Err(Bail::needs_user(format!(
                     "A hook refused the commit of the ledger {}; exclude that path from it:\n{}",
                     self.ledger_path(),
                     words.join("\n")
                 ))
                 .into());
-            }
-        };
+                }
+            };
         let fields = json!({
             "commit": commit.to_string(),
             "steps": steps,
@@ -160,7 +174,9 @@ impl Run<'_> {
             }
             Ok(_) => {}
             // Somebody's git clean: the committed one is the truth.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => self.write_ledger(committed.as_bytes())?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                self.write_ledger(committed.as_bytes())?
+            }
             Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
         }
         let ledger = self.ledger_in_force()?;
@@ -175,26 +191,43 @@ impl Run<'_> {
                 no_test: s.no_test.clone(),
             })
             .collect();
-        let red = self.tree.refs(self.issue_number).load("red")?.and_then(|saved| {
-            let key: RedKey = serde_json::from_str(saved.message.trim()).ok()?;
-            let fits = saved.parent == self.tree.head().ok();
-            fits.then(|| KeptRed { title: key.title, criteria: key.criteria, tree: Tree(saved.tree.to_string()) })
-        });
+        let red = self
+            .tree
+            .refs(self.issue_number)
+            .load("red")?
+            .and_then(|saved| {
+                let key: RedKey = serde_json::from_str(saved.message.trim()).ok()?;
+                let fits = saved.parent == self.tree.head().ok();
+                fits.then(|| KeptRed {
+                    title: key.title,
+                    criteria: key.criteria,
+                    tree: Tree(saved.tree.to_string()),
+                })
+            });
         Ok((Event::LedgerRead { steps, red }, said))
     }
 
     pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
         let tree = oid(work.candidate.as_ref())?;
-        let key = RedKey { title: work.step.title.clone(), criteria: work.step.criteria.clone() };
+        let key = RedKey {
+            title: work.step.title.clone(),
+            criteria: work.step.criteria.clone(),
+        };
         let message = serde_json::to_string(&key)?;
-        self.tree.refs(self.issue_number).save("red", tree, Some(self.tree.head()?), &message)?;
+        self.tree
+            .refs(self.issue_number)
+            .save("red", tree, Some(self.tree.head()?), &message)?;
         Ok((Event::RedKept, json!({ "tree": tree.to_string() })))
     }
 
     /// An approved red that no longer fits the ledger goes to the discarded work.
     pub(super) fn put_red_aside(&mut self, red: &Tree) {
         let aside = || -> Result<()> {
-            self.tree.discard(self.issue_number, oid(Some(red))?, "an approved test whose step was changed by hand")?;
+            self.tree.discard(
+                self.issue_number,
+                oid(Some(red))?,
+                "an approved test whose step was changed by hand",
+            )?;
             self.tree.refs(self.issue_number).delete("red")
         };
         if let Err(error) = aside() {
@@ -214,7 +247,9 @@ impl Run<'_> {
         let head = self.tree.head()?;
         let parent = match parent {
             Some(parent) => parent,
-            None if self.is_commit_of(head, work)? => self.tree.git2().find_commit(head)?.parent_id(0)?,
+            None if self.is_commit_of(head, work)? => {
+                self.tree.git2().find_commit(head)?.parent_id(0)?
+            }
             None => head,
         };
         let before = self
@@ -232,7 +267,12 @@ impl Run<'_> {
                     refs.delete("red")?;
                 }
                 self.tree.restore(None)?;
-                Ok((Event::Committed { commit: commit.to_string() }, Value::Null))
+                Ok((
+                    Event::Committed {
+                        commit: commit.to_string(),
+                    },
+                    Value::Null,
+                ))
             }
             Made::Refused(reasons) => Ok((Event::CommitRefused { reasons }, Value::Null)),
         }
@@ -244,8 +284,12 @@ impl Run<'_> {
         let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
         let phase = work.claim.phase().as_str();
         let wanted = self.trailers(phase, Some(work.step.number));
-        let has = |(key, value): &(String, String)| text.lines().any(|l| l == format!("{key}: {value}"));
-        let here = wanted.iter().filter(|(key, _)| key != "Veri-Snapshot").all(has);
+        let has =
+            |(key, value): &(String, String)| text.lines().any(|l| l == format!("{key}: {value}"));
+        let here = wanted
+            .iter()
+            .filter(|(key, _)| key != "Veri-Snapshot")
+            .all(has);
         let candidate = oid(work.candidate.as_ref())?;
         Ok(here && self.tree.head_tree()? == candidate)
     }
@@ -262,7 +306,14 @@ impl Run<'_> {
     ) -> Result<Made> {
         let mut tree = candidate;
         for last in [false, true] {
-            match self.try_commit(tree, ledger.as_bytes(), subject, phase, Some(work.step.number), parent)? {
+            match self.try_commit(
+                tree,
+                ledger.as_bytes(),
+                subject,
+                phase,
+                Some(work.step.number),
+                parent,
+            )? {
                 Committed::TreeDiffers { got } if !last => {
                     if let Some(reasons) = self.check_again(work, got)? {
                         return Ok(Made::Refused(reasons));
@@ -363,7 +414,8 @@ impl Run<'_> {
             _ => now,
         };
         for tree in [refused, now] {
-            self.tree.discard(self.issue_number, tree, "a refactor that was dropped")?;
+            self.tree
+                .discard(self.issue_number, tree, "a refactor that was dropped")?;
         }
         self.tree.restore(None)?;
         Ok((Event::Dropped, Value::Null))
@@ -398,7 +450,10 @@ impl Run<'_> {
             .into()),
             Pushed::Unreachable { words } => Err(Bail::new(
                 Cause::GitFailed,
-                format!("{name} could not be pushed to {}:\n{words}", self.ask.remote),
+                format!(
+                    "{name} could not be pushed to {}:\n{words}",
+                    self.ask.remote
+                ),
             )
             .into()),
         }

@@ -5,8 +5,10 @@
 use super::run::Run;
 use crate::check::Evidence;
 use crate::event::{Kind, Line, PhaseWord};
-use crate::forge::body::{self, Eye, EyeKind, FileChange, Merge, PullFacts, Refactor, StepKind, Tests};
-use crate::forge::facts::{Answer, Attempt, Check, LedgerLine, PhaseStory, StepStory, Verdict};
+use crate::forge::facts::{
+    self, Answer, Attempt, Check, Eye, EyeKind, FileChange, LedgerLine, Merge, PhaseStory,
+    PullFacts, Refactor, StepKind, StepStory, Tests, Verdict,
+};
 use crate::git::{issue_branch_name, tree};
 use crate::ledger::Ledger;
 use crate::role::{Claim, Phase};
@@ -30,7 +32,9 @@ struct BranchCommit {
 impl Run<'_> {
     /// The ledger's lines, for people; empty before the plan.
     pub(super) fn ledger_lines(&self) -> Vec<LedgerLine> {
-        let Ok(ledger) = self.ledger_in_force() else { return Vec::new() };
+        let Ok(ledger) = self.ledger_in_force() else {
+            return Vec::new();
+        };
         ledger
             .steps()
             .iter()
@@ -50,7 +54,10 @@ impl Run<'_> {
         let mut stories: Vec<StepStory> = Vec::new();
         for line in &self.lines {
             let Some(number) = line.step else { continue };
-            let index = match stories.iter().position(|s| s.number == number && s.title == line.title) {
+            let index = match stories
+                .iter()
+                .position(|s| s.number == number && s.title == line.title)
+            {
                 Some(index) => index,
                 None => {
                     stories.push(StepStory {
@@ -67,7 +74,11 @@ impl Run<'_> {
             }
         }
         // A title that was changed by hand leaves a story behind that the ledger no longer has.
-        stories.retain(|s| ledger.iter().any(|l| l.number == s.number && l.title == s.title));
+        stories.retain(|s| {
+            ledger
+                .iter()
+                .any(|l| l.number == s.number && l.title == s.title)
+        });
         for story in &mut stories {
             let done = ledger.iter().any(|l| l.number == story.number && l.ticked);
             story.outcome = if done { "finished" } else { "under way" }.to_owned();
@@ -86,29 +97,37 @@ impl Run<'_> {
         let mut eye = Vec::new();
         let mut steps = Vec::new();
         for step in ledger.steps() {
-            let own: Vec<&BranchCommit> = commits.iter().filter(|c| c.step == Some(step.number)).collect();
-            let lines: Vec<&Line> =
-                self.lines.iter().filter(|l| l.step == Some(step.number) && l.title == step.title).collect();
+            let own: Vec<&BranchCommit> = commits
+                .iter()
+                .filter(|c| c.step == Some(step.number))
+                .collect();
+            let lines: Vec<&Line> = self
+                .lines
+                .iter()
+                .filter(|l| l.step == Some(step.number) && l.title == step.title)
+                .collect();
             let evidence = accepted_evidence(&lines);
             if own.is_empty() {
                 eye.push(note(EyeKind::ByHandTick, Some(step.number), &step.title));
             }
             eye.extend(eyes_of(step.number, &evidence, &lines));
-            let already = lines.iter().any(|l| l.text("what") == "breaks-with" && l.text("result") == "holds");
+            let already = lines
+                .iter()
+                .any(|l| l.text("what") == "breaks-with" && l.text("result") == "holds");
             let kind = match &step.no_test {
                 Some(why) => StepKind::NoTest(why.clone()),
                 None if already => StepKind::AlreadyThere,
                 None => StepKind::Tested,
             };
             let story = stories.iter().find(|s| s.number == step.number);
-            steps.push(body::Step {
+            steps.push(facts::Step {
                 number: step.number,
                 title: step.title.clone(),
                 criteria: step.criteria.clone(),
                 kind,
                 commits: own
                     .iter()
-                    .map(|c| body::Commit {
+                    .map(|c| facts::Commit {
                         short: short(c.id),
                         subject: c.subject.clone(),
                         phase: c.phase.unwrap_or(Phase::Green),
@@ -117,11 +136,19 @@ impl Run<'_> {
                 tests: tests_of(&evidence),
                 files_changed: files_changed(repo, &own)?,
                 verdicts: story
-                    .map(|s| s.phases.iter().flat_map(|p| &p.attempts).flat_map(|a| a.verdicts.clone()).collect())
+                    .map(|s| {
+                        s.phases
+                            .iter()
+                            .flat_map(|p| &p.attempts)
+                            .flat_map(|a| a.verdicts.clone())
+                            .collect()
+                    })
                     .unwrap_or_default(),
                 revisions: lines.iter().filter(|l| l.event == Kind::Revise).count() as u32,
-                stuck_retries: lines.iter().filter(|l| l.event == Kind::Exit && l.text("end") == "killed-stuck").count()
-                    as u32,
+                stuck_retries: lines
+                    .iter()
+                    .filter(|l| l.event == Kind::Exit && l.text("end") == "killed-stuck")
+                    .count() as u32,
                 refactor: refactor_of(&own, &lines),
             });
         }
@@ -135,11 +162,16 @@ impl Run<'_> {
         let criteria = ledger
             .criteria()
             .iter()
-            .map(|c| body::Criterion {
+            .map(|c| facts::Criterion {
                 id: c.id.clone(),
                 text: c.text.clone(),
                 inferred: c.inferred.clone(),
-                steps: ledger.steps().iter().filter(|s| s.criteria.contains(&c.id)).map(|s| s.number).collect(),
+                steps: ledger
+                    .steps()
+                    .iter()
+                    .filter(|s| s.criteria.contains(&c.id))
+                    .map(|s| s.number)
+                    .collect(),
             })
             .collect();
         let branch = issue_branch_name(self.issue_number);
@@ -147,7 +179,11 @@ impl Run<'_> {
             issue_number: self.issue_number,
             issue_ref: self.forge.issue_ref(self.issue_number),
             issue_title: ready.text.title().to_owned(),
-            evidence_command: evidence_command(&branch, &ready.test_command, &self.settings.config.checks),
+            evidence_command: evidence_command(
+                &branch,
+                &ready.test_command,
+                &self.settings.config.checks,
+            ),
             branch,
             base: ready.base.name.clone(),
             test_command: ready.test_command.clone(),
@@ -159,7 +195,11 @@ impl Run<'_> {
             ledger_text: String::from_utf8_lossy(ledger.as_bytes()).into_owned(),
             cost_usd: None,
             wall_seconds: self.wall_seconds(),
-            leaves: self.lines.iter().filter(|l| l.event == Kind::Launch).count() as u32,
+            leaves: self
+                .lines
+                .iter()
+                .filter(|l| l.event == Kind::Launch)
+                .count() as u32,
             suite_runs: self.suite_runs(),
         })
     }
@@ -176,7 +216,10 @@ impl Run<'_> {
             let commit = repo.find_commit(id)?;
             let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
             let trailer = |key: &str| {
-                message.lines().rev().find_map(|l| Some(l.strip_prefix(key)?.strip_prefix(": ")?.trim().to_owned()))
+                message
+                    .lines()
+                    .rev()
+                    .find_map(|l| Some(l.strip_prefix(key)?.strip_prefix(": ")?.trim().to_owned()))
             };
             commits.push(BranchCommit {
                 id,
@@ -201,18 +244,25 @@ impl Run<'_> {
                 _ => runs.push((&line.run, at, at)),
             }
         }
-        runs.iter().map(|(_, first, last)| last.saturating_sub(*first).max(0) as u64).sum()
+        runs.iter()
+            .map(|(_, first, last)| last.saturating_sub(*first).max(0) as u64)
+            .sum()
     }
 
     fn suite_runs(&self) -> u32 {
         let evidence = self.lines.iter().filter_map(evidence_of);
-        evidence.flat_map(|e| e.runs).filter(|r| !r.remembered).count() as u32
+        evidence
+            .flat_map(|e| e.runs)
+            .filter(|r| !r.remembered)
+            .count() as u32
     }
 }
 
 /// What a reader runs to see for themselves.
 fn evidence_command(branch: &str, tests: &str, checks: &[String]) -> String {
-    let commands: Vec<&str> = std::iter::once(tests).chain(checks.iter().map(String::as_str)).collect();
+    let commands: Vec<&str> = std::iter::once(tests)
+        .chain(checks.iter().map(String::as_str))
+        .collect();
     format!("git switch {branch} && {}", commands.join(" && "))
 }
 
@@ -231,7 +281,11 @@ fn phase_of(word: &str) -> Option<Phase> {
 }
 
 fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
-    Eye { what, step, detail: detail.to_owned() }
+    Eye {
+        what,
+        step,
+        detail: detail.to_owned(),
+    }
 }
 
 fn evidence_of(line: &Line) -> Option<Evidence> {
@@ -245,7 +299,9 @@ fn accepted_evidence(lines: &[&Line]) -> Vec<(String, Evidence)> {
         if line.event != Kind::Check || !matches!(line.text("result"), "holds" | "passes-at-once") {
             continue;
         }
-        let Some(evidence) = evidence_of(line) else { continue };
+        let Some(evidence) = evidence_of(line) else {
+            continue;
+        };
         let claim = line.text("what").to_owned();
         found.retain(|(known, _)| *known != claim);
         found.push((claim, evidence));
@@ -259,7 +315,10 @@ fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
         let at = match tests.iter().position(|t| t.path == path) {
             Some(at) => at,
             None => {
-                tests.push(Tests { path: path.to_owned(), names: Vec::new() });
+                tests.push(Tests {
+                    path: path.to_owned(),
+                    names: Vec::new(),
+                });
                 tests.len() - 1
             }
         };
@@ -271,10 +330,18 @@ fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
     };
     for (_, evidence) in evidence.iter().filter(|(claim, _)| claim != "refactor") {
         let change = &evidence.change;
-        for path in change.test_files_added.iter().chain(&change.test_files_changed) {
+        for path in change
+            .test_files_added
+            .iter()
+            .chain(&change.test_files_changed)
+        {
             add(path, None);
         }
-        for item in change.test_items_added.iter().chain(&change.test_items_changed) {
+        for item in change
+            .test_items_added
+            .iter()
+            .chain(&change.test_items_changed)
+        {
             add(&item.file, Some(&item.name));
         }
     }
@@ -287,9 +354,19 @@ fn eyes_of(step: u32, evidence: &[(String, Evidence)], lines: &[&Line]) -> Vec<E
         .iter()
         .filter_map(|l| l.fields.get("reopen_red")?.as_array())
         .flatten()
-        .filter_map(|r| Some(format!("{}: {}", r.get("test")?.as_str()?, r.get("why")?.as_str()?)))
+        .filter_map(|r| {
+            Some(format!(
+                "{}: {}",
+                r.get("test")?.as_str()?,
+                r.get("why")?.as_str()?
+            ))
+        })
         .collect();
-    eyes.extend(reopened.iter().map(|detail| note(EyeKind::ReopenedTest, Some(step), detail)));
+    eyes.extend(
+        reopened
+            .iter()
+            .map(|detail| note(EyeKind::ReopenedTest, Some(step), detail)),
+    );
     for (claim, Evidence { change, .. }) in evidence {
         let listed = &change.listed;
         let mut say = |what, paths: &[String]| {
@@ -316,8 +393,15 @@ fn refactor_of(commits: &[&BranchCommit], lines: &[&Line]) -> Refactor {
         return Refactor::Done;
     }
     let of_refactor = |l: &&&Line| l.phase == Some(PhaseWord::Refactor);
-    match lines.iter().rev().filter(of_refactor).find(|l| l.fields.contains_key("what")) {
-        Some(line) if line.text("what") == "refactor-dropped" => Refactor::Dropped(line.text("why").to_owned()),
+    match lines
+        .iter()
+        .rev()
+        .filter(of_refactor)
+        .find(|l| l.fields.contains_key("what"))
+    {
+        Some(line) if line.text("what") == "refactor-dropped" => {
+            Refactor::Dropped(line.text("why").to_owned())
+        }
         Some(line) if line.text("result") == "unchanged" => Refactor::Nothing,
         _ => Refactor::Off,
     }
@@ -331,7 +415,11 @@ fn files_changed(repo: &Repository, commits: &[&BranchCommit]) -> Result<Vec<Fil
         let old = repo.find_tree(tree::without_tdd(repo, commit.parent(0)?.tree_id())?)?;
         let diff = repo.diff_tree_to_tree(Some(&old), Some(&new), None)?;
         for (index, delta) in diff.deltas().enumerate() {
-            let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default();
+            let path = delta
+                .new_file()
+                .path_bytes()
+                .or(delta.old_file().path_bytes())
+                .unwrap_or_default();
             let path = crate::check::show(path);
             let (mut added, mut removed) = (0, 0);
             if let Some(patch) = git2::Patch::from_diff(&diff, index)? {
@@ -343,7 +431,11 @@ fn files_changed(repo: &Repository, commits: &[&BranchCommit]) -> Result<Vec<Fil
                     known.added += added;
                     known.removed += removed;
                 }
-                None => files.push(FileChange { path, added, removed }),
+                None => files.push(FileChange {
+                    path,
+                    added,
+                    removed,
+                }),
             }
         }
     }
@@ -362,11 +454,17 @@ fn tell(story: &mut StepStory, line: &Line) {
     let at = match story.phases.iter().rposition(|p| p.phase == phase) {
         Some(at) => at,
         None => {
-            story.phases.push(PhaseStory { phase, attempts: Vec::new(), outcome: None });
+            story.phases.push(PhaseStory {
+                phase,
+                attempts: Vec::new(),
+                outcome: None,
+            });
             story.phases.len() - 1
         }
     };
-    let Some(part) = story.phases.get_mut(at) else { return };
+    let Some(part) = story.phases.get_mut(at) else {
+        return;
+    };
     let claim = match (line.text("what"), phase) {
         ("already-there" | "breaks-with", _) => Claim::AlreadyThere,
         ("no-test", _) => Claim::NoTest,
@@ -375,19 +473,33 @@ fn tell(story: &mut StepStory, line: &Line) {
         (_, Phase::Refactor) => Claim::Refactor,
     };
     let number = line.attempt.unwrap_or(1);
-    if !matches!(line.event, Kind::Launch | Kind::Exit | Kind::Check | Kind::Verdict | Kind::Commit) {
+    if !matches!(
+        line.event,
+        Kind::Launch | Kind::Exit | Kind::Check | Kind::Verdict | Kind::Commit
+    ) {
         return;
     }
     if part.attempts.last().is_none_or(|a| a.number != number) {
-        part.attempts.push(Attempt { number, claim, ended: None, checks: Vec::new(), verdicts: Vec::new() });
+        part.attempts.push(Attempt {
+            number,
+            claim,
+            ended: None,
+            checks: Vec::new(),
+            verdicts: Vec::new(),
+        });
     }
-    let Some(attempt) = part.attempts.last_mut() else { return };
+    let Some(attempt) = part.attempts.last_mut() else {
+        return;
+    };
     if line.text("what") == "no-test" {
         attempt.claim = Claim::NoTest;
     }
     let reasons = || -> Vec<String> {
         let list = line.fields.get("reasons").and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(|r| Some(r.as_str()?.to_owned())).collect()
+        list.into_iter()
+            .flatten()
+            .filter_map(|r| Some(r.as_str()?.to_owned()))
+            .collect()
     };
     match line.event {
         Kind::Exit if !matches!(line.text("end"), "answered" | "") => {
@@ -396,8 +508,14 @@ fn tell(story: &mut StepStory, line: &Line) {
         Kind::Check if line.fields.contains_key("result") => {
             let passed = matches!(line.text("result"), "holds" | "unchanged");
             let said = line.text("said").trim_start_matches("check: ").to_owned();
-            let evidence = (!passed).then(|| reasons().join("\n\n")).filter(|e| !e.is_empty());
-            attempt.checks.push(Check { passed, what: said, evidence });
+            let evidence = (!passed)
+                .then(|| reasons().join("\n\n"))
+                .filter(|e| !e.is_empty());
+            attempt.checks.push(Check {
+                passed,
+                what: said,
+                evidence,
+            });
         }
         Kind::Check if line.text("what") == "refactor-dropped" => {
             part.outcome = Some("dropped; the step stands".to_owned());
@@ -407,12 +525,20 @@ fn tell(story: &mut StepStory, line: &Line) {
                 "approve" => Answer::Approve,
                 "reject" => Answer::Reject,
                 _ => {
-                    attempt.ended = Some(format!("the verifier's answer could not be read: {}", reasons().join("; ")));
+                    attempt.ended = Some(format!(
+                        "the verifier's answer could not be read: {}",
+                        reasons().join("; ")
+                    ));
                     return;
                 }
             };
             let claim = attempt.claim;
-            attempt.verdicts.push(Verdict { claim, attempt: number, answer, reasons: reasons() });
+            attempt.verdicts.push(Verdict {
+                claim,
+                attempt: number,
+                answer,
+                reasons: reasons(),
+            });
         }
         Kind::Commit => match line.text("what") {
             "red" => part.outcome = Some("approved; kept for green".to_owned()),
@@ -434,7 +560,12 @@ pub(super) fn unserved(ledger: &Ledger) -> Vec<String> {
     ledger
         .criteria()
         .iter()
-        .filter(|c| !ledger.steps().iter().any(|s| s.ticked && s.criteria.contains(&c.id)))
+        .filter(|c| {
+            !ledger
+                .steps()
+                .iter()
+                .any(|s| s.ticked && s.criteria.contains(&c.id))
+        })
         .map(|c| format!("{}: {}", c.id, c.text))
         .collect()
 }

@@ -3,9 +3,12 @@
 use super::record::{Entry, of_leaf};
 use super::run::Run;
 use super::stop;
-use crate::answer;
 use crate::agent::{self, Launch, Place, Seclusion};
-use crate::blind::{BaseCommit, BehaviourSpec, Claim as BlindClaim, Hidden, SuiteLog, TestChange, VerifierPrompt, issue_text};
+use crate::answer;
+use crate::blind::{
+    BaseCommit, BehaviourSpec, Claim as BlindClaim, Hidden, SuiteLog, TestChange, VerifierPrompt,
+    issue_text,
+};
 use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line};
 use crate::git::{leaf_git_env, tree};
@@ -14,8 +17,8 @@ use crate::ledger::Ledger;
 use crate::machine::{Answer, Event, Feedback, FeedbackKind, From, Leaf, LeafEnd, Reopen, Tree};
 use crate::plan;
 use crate::prompt::{
-    DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt, Rationale, RejectReason,
-    Setback, Start, StepText, Task,
+    DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt, Rationale,
+    RejectReason, Setback, Start, StepText, Task,
 };
 use crate::role::{Claim, Role, StopMode, leaf_name};
 use crate::tail::tail;
@@ -51,7 +54,9 @@ impl Run<'_> {
     }
 
     fn within_wall_budget(&self) -> Result<()> {
-        let Some(minutes) = self.settings.config.limits.wall_minutes else { return Ok(()) };
+        let Some(minutes) = self.settings.config.limits.wall_minutes else {
+            return Ok(());
+        };
         if self.started.elapsed() < Duration::from_secs(60 * minutes) {
             return Ok(());
         }
@@ -75,7 +80,12 @@ impl Run<'_> {
         let files = Files::below(&records, &id);
         let declared = self.declared_env();
         let ready = self.ready()?;
-        let previous = self.state.planner.feedback.as_ref().map(|f| f.reasons.join("\n"));
+        let previous = self
+            .state
+            .planner
+            .feedback
+            .as_ref()
+            .map(|f| f.reasons.join("\n"));
         let prompt = PlannerPrompt::render(
             &ready.templates,
             &PlannerInputs {
@@ -101,12 +111,22 @@ impl Run<'_> {
         let files = Files::below(&records, &id);
         let timeout = self.leaf_timeout()?;
         let declared = self.declared_env();
-        let work = self.state.work.clone().ok_or_else(|| anyhow!("a developer without a step"))?;
+        let work = self
+            .state
+            .work
+            .clone()
+            .ok_or_else(|| anyhow!("a developer without a step"))?;
         let ledger = self.ledger_in_force()?;
         let step = step_text(&ledger, work.step.number)?;
         let setback = setback(leaf, work.feedback.as_ref(), timeout);
-        let reopened: Vec<answer::Reopen> =
-            work.reopened.iter().map(|r| answer::Reopen { test: r.test.clone(), why: r.why.clone() }).collect();
+        let reopened: Vec<answer::Reopen> = work
+            .reopened
+            .iter()
+            .map(|r| answer::Reopen {
+                test: r.test.clone(),
+                why: r.why.clone(),
+            })
+            .collect();
         let ready = self.ready()?;
         let prompt = DeveloperPrompt::render(
             &ready.templates,
@@ -125,7 +145,11 @@ impl Run<'_> {
                 attempt: leaf.attempt,
                 reopened: &reopened,
                 setback: setback.as_ref(),
-                start: if leaf.attempt > 1 { Start::FromCandidate } else { Start::Fresh },
+                start: if leaf.attempt > 1 {
+                    Start::FromCandidate
+                } else {
+                    Start::Fresh
+                },
                 kept: kept.as_ref(),
                 previous: None,
             },
@@ -138,7 +162,11 @@ impl Run<'_> {
     }
 
     fn launch_verifier(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
-        let work = self.state.work.clone().ok_or_else(|| anyhow!("a verifier without a step"))?;
+        let work = self
+            .state
+            .work
+            .clone()
+            .ok_or_else(|| anyhow!("a verifier without a step"))?;
         let candidate = oid(leaf.candidate.as_ref())?;
         let head = self.tree.head_tree()?;
         let repo = Repository::open(self.tree.path())?;
@@ -162,7 +190,9 @@ impl Run<'_> {
         let ledger_blob = self.ledger_blob()?;
         let suite = self.suite_log(candidate, &work.claim)?;
         let base_commit = match (base, verify.base()) {
-            (Some(_), Some(commit)) => Some(BaseCommit::of(&Repository::open(verify.path())?, commit)?),
+            (Some(_), Some(commit)) => {
+                Some(BaseCommit::of(&Repository::open(verify.path())?, commit)?)
+            }
             _ => None,
         };
         let paths = self.test_paths()?;
@@ -176,12 +206,24 @@ impl Run<'_> {
         let nonce = agent::fresh_nonce()?;
         let declared = self.declared_env();
         let slot: OsString = verify.ground().slot().to_string().into();
-        let declared: Vec<_> = declared.into_iter().chain([("VERI_SLOT".into(), slot)]).collect();
+        let declared: Vec<_> = declared
+            .into_iter()
+            .chain([("VERI_SLOT".into(), slot)])
+            .collect();
         let ready = self.ready()?;
-        let seclusion = Seclusion { hidden: &hidden, temp: &temp };
+        let seclusion = Seclusion {
+            hidden: &hidden,
+            temp: &temp,
+        };
         let place = self.place(&files, verify.path(), timeout, &declared)?;
-        let launch =
-            agent::verifier_launch(&ready.agents.verifier, &prompt, &ready.templates, &nonce, &seclusion, &place)?;
+        let launch = agent::verifier_launch(
+            &ready.agents.verifier,
+            &prompt,
+            &ready.templates,
+            &nonce,
+            &seclusion,
+            &place,
+        )?;
         let outcome = self.run_leaf(leaf, &launch, id.clone(), Some(&nonce), timeout, &records);
         // Its words are kept where every launch's are, once it can no longer see them there.
         files.move_below(&records, &id);
@@ -253,10 +295,20 @@ impl Run<'_> {
         let tdd = self.tree.tdd();
         let signals = &mut self.signals;
         let end = running.wait(None, &mut || {
-            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now)).then_some(KillWhy::Stop)
+            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now))
+                .then_some(KillWhy::Stop)
         })?;
-        let record = running.record()?.map(|r| serde_json::to_value(&r)).transpose()?;
-        self.outcome(leaf, &end, launch.stdout(), nonce.map(Nonce::as_str), record)
+        let record = running
+            .record()?
+            .map(|r| serde_json::to_value(&r))
+            .transpose()?;
+        self.outcome(
+            leaf,
+            &end,
+            launch.stdout(),
+            nonce.map(Nonce::as_str),
+            record,
+        )
     }
 
     /// Takes up a launch of an earlier conductor, or reads how it ended.
@@ -267,9 +319,13 @@ impl Run<'_> {
         let tdd = self.tree.tdd();
         let signals = &mut self.signals;
         let end = leaf::settle(&records, line.text("leaf"), &id, None, &mut || {
-            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now)).then_some(KillWhy::Stop)
+            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now))
+                .then_some(KillWhy::Stop)
         })?;
-        let record = records.ended(&id)?.map(|r| serde_json::to_value(&r)).transpose()?;
+        let record = records
+            .ended(&id)?
+            .map(|r| serde_json::to_value(&r))
+            .transpose()?;
         let stdout = PathBuf::from(line.text("stdout"));
         // A verifier's files were moved when its conductor had read them.
         let moved = records.run(&id, "out");
@@ -301,20 +357,34 @@ impl Run<'_> {
                     "The leaf {} was ended by {} that was not veri's. Somebody or something on this machine \
                      killed it (an operator, the out-of-memory killer, a scheduler); run again to go on.",
                     leaf_name(leaf.role, leaf.phase),
-                    signal.map_or("a kill of its supervisor".to_owned(), |n| format!("signal {n}"))
+                    signal.map_or("a kill of its supervisor".to_owned(), |n| format!(
+                        "signal {n}"
+                    ))
                 ),
             },
             End::Lost => LeafEnd::Lost,
             End::NeverStarted => LeafEnd::NeverStarted,
-            End::SpawnFailed { message, .. } => LeafEnd::SpawnFailed { detail: message.clone() },
+            End::SpawnFailed { message, .. } => LeafEnd::SpawnFailed {
+                detail: message.clone(),
+            },
             End::StillRunning => return Err(anyhow!("a wait without an end has ended")),
         };
         Ok((Event::LeafEnded(ended), json!({ "record": record })))
     }
 
-    fn answer(&self, leaf: &Leaf, code: i32, stdout: &Path, nonce: Option<&str>) -> Result<LeafEnd> {
-        let (bytes, _) = tail(stdout, ANSWER_BYTES)
-            .with_context(|| format!("reading what the leaf {} answered", leaf_name(leaf.role, leaf.phase)))?;
+    fn answer(
+        &self,
+        leaf: &Leaf,
+        code: i32,
+        stdout: &Path,
+        nonce: Option<&str>,
+    ) -> Result<LeafEnd> {
+        let (bytes, _) = tail(stdout, ANSWER_BYTES).with_context(|| {
+            format!(
+                "reading what the leaf {} answered",
+                leaf_name(leaf.role, leaf.phase)
+            )
+        })?;
         match leaf.role {
             Role::Developer => {
                 let words = Rationale::from_output(bytes);
@@ -322,10 +392,18 @@ impl Run<'_> {
                     return Ok(LeafEnd::Failed { code });
                 }
                 if let Some(question) = words.needs_user() {
-                    return Ok(LeafEnd::Answered(Answer::NeedsUser { question: question.to_owned() }));
+                    return Ok(LeafEnd::Answered(Answer::NeedsUser {
+                        question: question.to_owned(),
+                    }));
                 }
-                let reopen: Vec<Reopen> =
-                    words.reopen_red().iter().map(|r| Reopen { test: r.test.clone(), why: r.why.clone() }).collect();
+                let reopen: Vec<Reopen> = words
+                    .reopen_red()
+                    .iter()
+                    .map(|r| Reopen {
+                        test: r.test.clone(),
+                        why: r.why.clone(),
+                    })
+                    .collect();
                 Ok(LeafEnd::Answered(match reopen.is_empty() {
                     true => Answer::Developed,
                     false => Answer::ReopenRed(reopen),
@@ -333,31 +411,43 @@ impl Run<'_> {
             }
             Role::Planner => {
                 if code != 0 {
-                    return Ok(LeafEnd::Malformed { reason: format!("the planner exited with code {code}") });
+                    return Ok(LeafEnd::Malformed {
+                        reason: format!("the planner exited with code {code}"),
+                    });
                 }
                 self.planned(&String::from_utf8_lossy(&bytes), nonce.unwrap_or_default())
             }
             Role::Verifier => {
                 let text = String::from_utf8_lossy(&bytes);
-                Ok(match verdict::read(&text, nonce.unwrap_or_default(), code) {
-                    Err(malformed) => LeafEnd::Malformed { reason: malformed.to_string() },
-                    Ok(verdict::Answer::NeedsUser(question)) => {
-                        LeafEnd::Answered(Answer::NeedsUser { question })
-                    }
-                    Ok(verdict::Answer::Verdict(v)) => LeafEnd::Answered(match v.verdict {
-                        Decision::Approve => Answer::Approve { breaks_with: v.breaks_with },
-                        Decision::Reject => {
-                            Answer::Reject { reasons: v.reasons.into_iter().map(|r| r.text).collect() }
+                Ok(
+                    match verdict::read(&text, nonce.unwrap_or_default(), code) {
+                        Err(malformed) => LeafEnd::Malformed {
+                            reason: malformed.to_string(),
+                        },
+                        Ok(verdict::Answer::NeedsUser(question)) => {
+                            LeafEnd::Answered(Answer::NeedsUser { question })
                         }
-                    }),
-                })
+                        Ok(verdict::Answer::Verdict(v)) => LeafEnd::Answered(match v.verdict {
+                            Decision::Approve => Answer::Approve {
+                                breaks_with: v.breaks_with,
+                            },
+                            Decision::Reject => Answer::Reject {
+                                reasons: v.reasons.into_iter().map(|r| r.text).collect(),
+                            },
+                        }),
+                    },
+                )
             }
         }
     }
 
     fn planned(&self, text: &str, nonce: &str) -> Result<LeafEnd> {
         let plan = match plan::read_answer(text, nonce) {
-            Err(malformed) => return Ok(LeafEnd::Malformed { reason: malformed.to_string() }),
+            Err(malformed) => {
+                return Ok(LeafEnd::Malformed {
+                    reason: malformed.to_string(),
+                });
+            }
             Ok(plan::Answer::NeedsUser(question)) => {
                 return Ok(LeafEnd::Answered(Answer::NeedsUser { question }));
             }
@@ -374,7 +464,9 @@ impl Run<'_> {
                     ),
                 })
             }
-            Err(e) => LeafEnd::Malformed { reason: e.to_string() },
+            Err(e) => LeafEnd::Malformed {
+                reason: e.to_string(),
+            },
         })
     }
 
@@ -384,7 +476,11 @@ impl Run<'_> {
             Some(ready) => {
                 let comments = ready.text.comments().iter().map(|c| c.text());
                 let parts = [ready.text.title(), ready.text.body()];
-                parts.into_iter().chain(comments).collect::<Vec<_>>().join("\n")
+                parts
+                    .into_iter()
+                    .chain(comments)
+                    .collect::<Vec<_>>()
+                    .join("\n")
             }
             None => String::new(),
         };
@@ -435,11 +531,17 @@ impl Run<'_> {
     }
 
     fn leaf_timeout(&self) -> Result<Duration> {
-        Ok(self.settings.leaf_timeout(&self.tree, self.issue_number, self.ready()?.suite_ms))
+        Ok(self
+            .settings
+            .leaf_timeout(&self.tree, self.issue_number, self.ready()?.suite_ms))
     }
 
     fn skill_commit(&self) -> Result<Oid> {
-        let id = self.source.skill_commit.as_deref().ok_or_else(|| anyhow!("no snapshot is in force"))?;
+        let id = self
+            .source
+            .skill_commit
+            .as_deref()
+            .ok_or_else(|| anyhow!("no snapshot is in force"))?;
         Ok(Oid::from_str(id)?)
     }
 }
@@ -464,11 +566,19 @@ impl Files {
         let folder = temp.join("leaf");
         // Made with the temporary folder, or the launch fails saying so.
         let _ = std::fs::create_dir_all(&folder);
-        Files { prompt: folder.join("prompt"), stdout: folder.join("out"), stderr: folder.join("err") }
+        Files {
+            prompt: folder.join("prompt"),
+            stdout: folder.join("out"),
+            stderr: folder.join("err"),
+        }
     }
 
     fn move_below(&self, records: &Records, id: &LaunchId) {
-        for (from, what) in [(&self.prompt, "prompt"), (&self.stdout, "out"), (&self.stderr, "err")] {
+        for (from, what) in [
+            (&self.prompt, "prompt"),
+            (&self.stdout, "out"),
+            (&self.stderr, "err"),
+        ] {
             // What cannot be kept is not needed to go on: the answer is in the journal by then.
             let _ = std::fs::copy(from, records.run(id, what));
         }
@@ -482,14 +592,21 @@ pub(super) fn oid(tree: Option<&Tree>) -> Result<Oid> {
 }
 
 fn step_text(ledger: &Ledger, number: u32) -> Result<StepText> {
-    let step = ledger.step(number).ok_or_else(|| anyhow!("the ledger has no step {number}"))?;
+    let step = ledger
+        .step(number)
+        .ok_or_else(|| anyhow!("the ledger has no step {number}"))?;
     let criteria = ledger
         .criteria()
         .iter()
         .filter(|c| step.criteria.contains(&c.id))
         .map(|c| (c.id.clone(), c.text.clone()))
         .collect();
-    Ok(StepText { number, title: step.title.clone(), criteria, no_test: step.no_test.clone() })
+    Ok(StepText {
+        number,
+        title: step.title.clone(),
+        criteria,
+        no_test: step.no_test.clone(),
+    })
 }
 
 fn setback(leaf: &Leaf, feedback: Option<&Feedback>, timeout: Duration) -> Option<Setback> {
@@ -499,10 +616,17 @@ fn setback(leaf: &Leaf, feedback: Option<&Feedback>, timeout: Duration) -> Optio
     let Feedback { kind, reasons } = feedback?;
     Some(match kind {
         FeedbackKind::Reject => Setback::Rejected(
-            reasons.iter().map(|text| RejectReason { text: text.clone(), counterexample: None }).collect(),
+            reasons
+                .iter()
+                .map(|text| RejectReason {
+                    text: text.clone(),
+                    counterexample: None,
+                })
+                .collect(),
         ),
-        FeedbackKind::Failed | FeedbackKind::Check | FeedbackKind::Malformed | FeedbackKind::Stuck => {
-            Setback::CheckFailed(reasons.join("\n\n"))
-        }
+        FeedbackKind::Failed
+        | FeedbackKind::Check
+        | FeedbackKind::Malformed
+        | FeedbackKind::Stuck => Setback::CheckFailed(reasons.join("\n\n")),
     })
 }

@@ -8,10 +8,13 @@ use super::{checks, snapshot};
 use crate::agent::{Agent, Agents, Origin};
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
-use crate::forge::{self, trust::{self, TrustedText}};
+use crate::forge::{
+    self,
+    trust::{self, TrustedText},
+};
 use crate::git::{Base, BaseAsk, Relation, issue_branch_name, tree};
-use crate::ground::{Ground, Kind as GroundKind};
 use crate::ground::project::Project;
+use crate::ground::{Ground, Kind as GroundKind};
 use crate::ledger::Ledger;
 use crate::machine::{At, Event};
 use crate::prompt::Templates;
@@ -78,14 +81,23 @@ impl Run<'_> {
             "issue_title": issue.map(|i| i.title()),
             "issue_hash": issue.map(|i| i.hash()),
         });
-        Ok((Event::PreflightPassed { ledger: start.ledger.is_some() }, fields))
+        Ok((
+            Event::PreflightPassed {
+                ledger: start.ledger.is_some(),
+            },
+            fields,
+        ))
     }
 
     /// 3. `--here` needs a clean checkout; otherwise uncommitted changes are only not part of the run.
     fn clean_tree(&mut self) -> Result<()> {
         if !self.ask.here {
             let dirt = self.repo.dirt()?;
-            if !dirt.is_empty() && !self.lines.iter().any(|l| l.event == Kind::Preflight && l.text("said").starts_with("uncommitted")) {
+            if !dirt.is_empty()
+                && !self.lines.iter().any(|l| {
+                    l.event == Kind::Preflight && l.text("said").starts_with("uncommitted")
+                })
+            {
                 let said = "uncommitted changes of the checkout are not part of this run";
                 self.say(Kind::Preflight, said)?;
             }
@@ -95,9 +107,17 @@ impl Run<'_> {
         if dirt.is_empty() || self.dirt_is_ours()? {
             return Ok(());
         }
-        let shown: Vec<String> = dirt.iter().take(20).map(|p| format!("  {}", shown(p))).collect();
+        let shown: Vec<String> = dirt
+            .iter()
+            .take(20)
+            .map(|p| format!("  {}", shown(p)))
+            .collect();
         let more = dirt.len().saturating_sub(20);
-        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!("\n  and {more} more")
+        } else {
+            String::new()
+        };
         Err(Bail::needs_user(format!(
             "--here works in the checkout {} itself, which has changes that are not committed:\n{}{more}\n\
              Commit or stash them, or leave --here out: the run then has a worktree of its own.",
@@ -110,8 +130,12 @@ impl Run<'_> {
     /// Whether what is uncommitted is what a leaf of this run left: a candidate or an open launch's.
     fn dirt_is_ours(&self) -> Result<bool> {
         let Some(At::Working) = self.state.then.as_deref() else {
-            let Some(work) = &self.state.work else { return Ok(false) };
-            let Some(candidate) = &work.candidate else { return Ok(false) };
+            let Some(work) = &self.state.work else {
+                return Ok(false);
+            };
+            let Some(candidate) = &work.candidate else {
+                return Ok(false);
+            };
             return Ok(self.tree.candidate(&[])?.to_string() == candidate.0);
         };
         Ok(true)
@@ -123,13 +147,26 @@ impl Run<'_> {
         forge::preflight4(&issue)?;
         let comments = self.forge.comments(self.issue_number)?;
         let authors = self.settings.config.forge_table().trusted_authors;
-        let text = trust::trusted(&issue, &comments, self.settings.trust, &authors, self.ask.env.is_ci())?;
+        let text = trust::trusted(
+            &issue,
+            &comments,
+            self.settings.trust,
+            &authors,
+            self.ask.env.is_ci(),
+        )?;
         for said in text.removed().iter().chain(text.left_out()) {
             self.say(Kind::Preflight, format!("issue text: {said}"))?;
         }
-        let before = self.lines.iter().rev().find_map(|l| l.fields.get("issue_hash")?.as_str());
+        let before = self
+            .lines
+            .iter()
+            .rev()
+            .find_map(|l| l.fields.get("issue_hash")?.as_str());
         if before.is_some_and(|hash| hash != issue.hash()) {
-            self.say(Kind::Preflight, "the issue's text has changed since the last start; the new text is in force")?;
+            self.say(
+                Kind::Preflight,
+                "the issue's text has changed since the last start; the new text is in force",
+            )?;
         }
         self.issue = Some(issue);
         Ok(text)
@@ -137,7 +174,9 @@ impl Run<'_> {
 
     /// 5. The base, and the issue branch if there is one.
     fn find_start(&mut self) -> Result<Start> {
-        let branch = self.repo.issue_branch(self.issue_number, &self.ask.remote, self.tree.path())?;
+        let branch =
+            self.repo
+                .issue_branch(self.issue_number, &self.ask.remote, self.tree.path())?;
         let ledger = match branch.tip() {
             Some(tip) => self.ledger_at(tip)?,
             None => None,
@@ -157,12 +196,20 @@ impl Run<'_> {
             None => base.commit,
             Some(tip) if ledger.is_some() => {
                 if branch.relation == Relation::Behind {
-                    self.say(Kind::Preflight, format!("{name}: the remote's newer commits are taken in"))?;
+                    self.say(
+                        Kind::Preflight,
+                        format!("{name}: the remote's newer commits are taken in"),
+                    )?;
                 }
                 tip
             }
             // Made by an earlier start that got no further, or by nobody yet.
-            Some(tip) if tip == base.commit || self.repo.git2().graph_descendant_of(base.commit, tip)? => base.commit,
+            Some(tip)
+                if tip == base.commit
+                    || self.repo.git2().graph_descendant_of(base.commit, tip)? =>
+            {
+                base.commit
+            }
             Some(_) => {
                 return Err(Bail::needs_user(format!(
                     "The branch {name} has commits that the base {} does not have, and no ledger \
@@ -195,7 +242,11 @@ impl Run<'_> {
         if ledger.issue_number() != self.issue_number {
             return Err(Bail::new(
                 Cause::PlanInvalid,
-                format!("The ledger {} is of issue {}.", self.ledger_path(), ledger.issue_number()),
+                format!(
+                    "The ledger {} is of issue {}.",
+                    self.ledger_path(),
+                    ledger.issue_number()
+                ),
             )
             .into());
         }
@@ -230,11 +281,24 @@ impl Run<'_> {
     /// 7. Every role's agent can be run.
     fn find_agents(&mut self) -> Result<Agents> {
         let repository = [self.repo.checkout().to_owned(), self.tree.path().to_owned()];
-        let path = self.ask.env.get("PATH").unwrap_or(OsStr::new("")).to_owned();
-        let aside = self.home.join("agents").join(format!("issue-{}", self.issue_number));
+        let path = self
+            .ask
+            .env
+            .get("PATH")
+            .unwrap_or(OsStr::new(""))
+            .to_owned();
+        let aside = self
+            .home
+            .join("agents")
+            .join(format!("issue-{}", self.issue_number));
         let mut said = Vec::new();
         let mut find = |role: Role| -> Result<Agent> {
-            let origin = Origin { started_in: &self.ask.folder, repository: &repository, path: &path, aside: &aside };
+            let origin = Origin {
+                started_in: &self.ask.folder,
+                repository: &repository,
+                path: &path,
+                aside: &aside,
+            };
             let selected = Agent::select(&self.settings.agent(role), origin)?;
             said.extend(selected.said);
             Ok(selected.agent)
@@ -261,25 +325,37 @@ impl Run<'_> {
             .iter()
             .map(|s| self.message(s, "green", Some(1)))
             .collect::<Result<Vec<_>>>()?;
-        self.tree.commit_probe(&messages, self.settings.hook_deadline())
+        self.tree
+            .commit_probe(&messages, self.settings.hook_deadline())
     }
 
     /// 9. The templates and configuration in force: stored ones on resume, else the newest.
     fn take_snapshot(&mut self, base: &Base) -> Result<(Templates, Oid)> {
         let repo = self.repo.git2();
-        let stored = if self.ask.new_templates { None } else { snapshot::load(repo, self.issue_number)? };
+        let stored = if self.ask.new_templates {
+            None
+        } else {
+            snapshot::load(repo, self.issue_number)?
+        };
         let templates = match stored {
             Some(stored) => stored.templates,
-            None => Templates::bundled().overlay(snapshot::of_base(repo, base.commit)?).map_err(|e| {
-                Bail::needs_user(format!("A template of .veri/templates/ cannot be used: {e}."))
-            })?,
+            None => Templates::bundled()
+                .overlay(snapshot::of_base(repo, base.commit)?)
+                .map_err(|e| {
+                    Bail::needs_user(format!(
+                        "A template of .veri/templates/ cannot be used: {e}."
+                    ))
+                })?,
         };
         let id = snapshot::write(repo, &self.settings.config, &templates)?;
         Ok((templates, id))
     }
 
     fn store_skill_commit(&self, skill: Oid) -> Result<()> {
-        let path = self.tree.tdd().join(format!("issue-{}-skill-commit", self.issue_number));
+        let path = self
+            .tree
+            .tdd()
+            .join(format!("issue-{}-skill-commit", self.issue_number));
         std::fs::write(&path, format!("{skill}\n"))
             .with_context(|| format!("cannot write {}", path.display()))
     }
@@ -298,5 +374,8 @@ impl Run<'_> {
 
 /// A path for people: control characters and bytes that are not UTF-8 escaped.
 pub(super) fn shown(path: &OsStr) -> String {
-    path.to_string_lossy().chars().flat_map(char::escape_debug).collect()
+    path.to_string_lossy()
+        .chars()
+        .flat_map(char::escape_debug)
+        .collect()
 }

@@ -6,7 +6,8 @@ use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, What};
 use crate::event::Kind;
-use crate::forge::body::{self, Merge as MergeFact};
+use crate::forge::body;
+use crate::forge::facts::Merge as MergeFact;
 use crate::forge::{NewPull, PullState};
 use crate::git::{BaseAsk, Merge, issue_branch_name};
 use crate::machine::Event;
@@ -23,29 +24,45 @@ impl Run<'_> {
         if !missing.is_empty() {
             return Err(Bail::new(
                 Cause::AcceptanceFailed,
-                format!("No finished step serves these criteria:\n{}", missing.join("\n")),
+                format!(
+                    "No finished step serves these criteria:\n{}",
+                    missing.join("\n")
+                ),
             )
             .into());
         }
         let tree = self.tip_tree()?;
         let mut runs = Vec::new();
-        for what in std::iter::once(What::Suite).chain((0..self.settings.config.checks.len()).map(What::Extra)) {
-            let run = self.suite_on(check::Run { tree, what, again: false })?;
+        for what in std::iter::once(What::Suite)
+            .chain((0..self.settings.config.checks.len()).map(What::Extra))
+        {
+            let run = self.suite_on(check::Run {
+                tree,
+                what,
+                again: false,
+            })?;
             match &run.end {
                 SuiteEnd::Passed => runs.push(run),
                 SuiteEnd::Stopped => return Err(StoppedInSuite.into()),
                 SuiteEnd::KilledExternal { signal } => {
-                    let said = format!("`{}` was ended by signal {signal} that was not veri's; run again.", run.command);
+                    let said = format!(
+                        "`{}` was ended by signal {signal} that was not veri's; run again.",
+                        run.command
+                    );
                     return Err(Bail::new(Cause::KilledExternal, said).into());
                 }
                 end => {
                     let tail = check::tail(&run.log, self.settings.tail_bytes());
-                    let said = format!("`{}` does not pass on the finished branch: {end}.\n{tail}", run.command);
+                    let said = format!(
+                        "`{}` does not pass on the finished branch: {end}.\n{tail}",
+                        run.command
+                    );
                     return Err(Bail::new(Cause::AcceptanceFailed, said).into());
                 }
             }
         }
-        let fields = json!({ "said": "accepted: the suite passes on the finished branch", "runs": runs });
+        let fields =
+            json!({ "said": "accepted: the suite passes on the finished branch", "runs": runs });
         Ok((Event::Accepted, fields))
     }
 
@@ -54,12 +71,20 @@ impl Run<'_> {
         match self.push()? {
             Some(said) => self.say(Kind::Pr, said)?,
             None if !self.repo.has_remote(&self.ask.remote) => {
-                self.say(Kind::Pr, format!("there is no remote {}: nothing is pushed", self.ask.remote))?;
+                self.say(
+                    Kind::Pr,
+                    format!("there is no remote {}: nothing is pushed", self.ask.remote),
+                )?;
             }
             None => {}
         }
         let head = issue_branch_name(self.issue_number);
-        let wanted = self.settings.config.pull_request.clone().unwrap_or_else(|| "draft".to_owned());
+        let wanted = self
+            .settings
+            .config
+            .pull_request
+            .clone()
+            .unwrap_or_else(|| "draft".to_owned());
         if wanted == "none" {
             let said = format!("no pull request is wanted; the work is on {head}");
             return Ok((Event::Published { url: None }, json!({ "said": said })));
@@ -86,16 +111,30 @@ impl Run<'_> {
                 issue: self.issue_number,
             })?,
         };
-        let kind = if pull.draft { "draft pull request" } else { "pull request" };
+        let kind = if pull.draft {
+            "draft pull request"
+        } else {
+            "pull request"
+        };
         let said = format!("{kind} {}: {}", pull.number, pull.url);
-        Ok((Event::Published { url: Some(pull.url) }, json!({ "said": said })))
+        Ok((
+            Event::Published {
+                url: Some(pull.url),
+            },
+            json!({ "said": said }),
+        ))
     }
 
     /// What merging the newest base would do; nothing is rebased.
     fn merge_trial(&mut self) -> Result<MergeFact> {
         let ready = self.ready()?;
         let name = ready.base.name.clone();
-        let ask = BaseAsk { flag: Some(&name), ledger: None, config: None, remote: &self.ask.remote };
+        let ask = BaseAsk {
+            flag: Some(&name),
+            ledger: None,
+            config: None,
+            remote: &self.ask.remote,
+        };
         let base = match self.repo.resolve_base(&ask) {
             Ok(base) => base.commit,
             // The base is not what is published: that it cannot be fetched now is only said.
@@ -105,17 +144,23 @@ impl Run<'_> {
         if self.tree.git2().graph_descendant_of(tip, base)? {
             return Ok(MergeFact::Clean { suite_passed: true });
         }
-        match self.tree.merge_trial(base, tip)? {
-            Merge::Conflict(paths) => {
-                Ok(MergeFact::Conflict(paths.iter().map(|p| check::show(p.as_ref())).collect()))
-            }
-            Merge::Clean(tree) => Ok(MergeFact::Clean { suite_passed: self.suite_passes(tree)? }),
+        match self.repo.merge_trial(base, tip)? {
+            Merge::Conflict(paths) => Ok(MergeFact::Conflict(
+                paths.iter().map(|p| check::show(p.as_ref())).collect(),
+            )),
+            Merge::Clean(tree) => Ok(MergeFact::Clean {
+                suite_passed: self.suite_passes(tree)?,
+            }),
         }
     }
 
     fn suite_passes(&mut self, tree: Oid) -> Result<bool> {
         let tree = crate::git::tree::without_tdd(self.tree.git2(), tree)?;
-        let run: SuiteRun = self.suite_on(check::Run { tree, what: What::Suite, again: false })?;
+        let run: SuiteRun = self.suite_on(check::Run {
+            tree,
+            what: What::Suite,
+            again: false,
+        })?;
         match run.end {
             SuiteEnd::Stopped => Err(StoppedInSuite.into()),
             end => Ok(end == SuiteEnd::Passed),

@@ -23,11 +23,16 @@ impl Entry {
             Value::Null => Map::new(),
             other => Map::from_iter([("detail".to_owned(), other)]),
         };
-        Entry { kind, subject, fields }
+        Entry {
+            kind,
+            subject,
+            fields,
+        }
     }
 
     pub(super) fn say(mut self, said: impl Into<String>) -> Entry {
-        self.fields.insert("said".to_owned(), Value::String(said.into()));
+        self.fields
+            .insert("said".to_owned(), Value::String(said.into()));
         self
     }
 }
@@ -35,7 +40,10 @@ impl Entry {
 pub(super) fn of_leaf(leaf: &Leaf) -> Subject {
     Subject {
         step: leaf.step.as_ref().map(|s| s.number),
-        title: leaf.step.as_ref().map_or(String::new(), |s| s.title.clone()),
+        title: leaf
+            .step
+            .as_ref()
+            .map_or(String::new(), |s| s.title.clone()),
         phase: Some(leaf.phase.into()),
         actor: leaf.role.as_str().to_owned(),
         attempt: Some(leaf.attempt),
@@ -53,7 +61,10 @@ pub(super) fn of_work(work: &Work) -> Subject {
 }
 
 fn of_plan() -> Subject {
-    Subject { phase: Some(Phase::Plan.into()), ..Subject::default() }
+    Subject {
+        phase: Some(Phase::Plan.into()),
+        ..Subject::default()
+    }
 }
 
 /// The line that says what is about to be done. Launches write their own: it names the launch.
@@ -177,37 +188,45 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
             Kind::Verdict,
             json!({ "verdict": "approve", "reasons": [], "breaks_with": breaks_with }),
         ),
-        LeafEnd::Answered(Answer::Reject { reasons }) => {
-            entry(Kind::Verdict, json!({ "verdict": "reject", "reasons": reasons }))
-        }
-        LeafEnd::Malformed { reason } if verifier => {
-            entry(Kind::Verdict, json!({ "verdict": "malformed", "reasons": [reason] }))
-        }
+        LeafEnd::Answered(Answer::Reject { reasons }) => entry(
+            Kind::Verdict,
+            json!({ "verdict": "reject", "reasons": reasons }),
+        ),
+        LeafEnd::Malformed { reason } if verifier => entry(
+            Kind::Verdict,
+            json!({ "verdict": "malformed", "reasons": [reason] }),
+        ),
         LeafEnd::Answered(Answer::Plan(plan)) => entry(
             Kind::Plan,
             json!({ "criteria": plan.criteria.len(), "planned": plan.steps.len() }),
         )
         .say(format!("planned {} steps", plan.steps.len())),
-        LeafEnd::Malformed { reason } => {
-            entry(Kind::Plan, json!({ "result": "invalid", "reasons": [reason] }))
-                .say(format!("the plan is not valid: {reason}"))
-        }
+        LeafEnd::Malformed { reason } => entry(
+            Kind::Plan,
+            json!({ "result": "invalid", "reasons": [reason] }),
+        )
+        .say(format!("the plan is not valid: {reason}")),
         LeafEnd::Answered(Answer::ReopenRed(reopen)) => {
             let tests: Vec<&str> = reopen.iter().map(|r| r.test.as_str()).collect();
-            entry(Kind::Exit, json!({ "end": "answered", "reopen_red": reopen }))
-                .say(format!("asks for old tests to change: {}", tests.join(", ")))
+            entry(
+                Kind::Exit,
+                json!({ "end": "answered", "reopen_red": reopen }),
+            )
+            .say(format!(
+                "asks for old tests to change: {}",
+                tests.join(", ")
+            ))
         }
-        LeafEnd::Answered(Answer::NeedsUser { question }) => {
-            entry(Kind::Exit, json!({ "end": "answered", "needs_user": question }))
-                .say("has a question for a person")
-        }
+        LeafEnd::Answered(Answer::NeedsUser { question }) => entry(
+            Kind::Exit,
+            json!({ "end": "answered", "needs_user": question }),
+        )
+        .say("has a question for a person"),
         LeafEnd::Answered(Answer::Developed) => {
             entry(Kind::Exit, json!({ "end": "answered" })).say("has answered")
         }
-        LeafEnd::Failed { code } => {
-            entry(Kind::Exit, json!({ "end": "failed", "code": code }))
-                .say(format!("exited with code {code}"))
-        }
+        LeafEnd::Failed { code } => entry(Kind::Exit, json!({ "end": "failed", "code": code }))
+            .say(format!("exited with code {code}")),
         LeafEnd::Stuck => {
             entry(Kind::Exit, json!({ "end": "killed-stuck" })).say("was stuck and is killed")
         }
@@ -216,17 +235,19 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
         }
         LeafEnd::Refused => entry(Kind::Exit, json!({ "end": "refused" }))
             .say("is not launched: a stop was asked for"),
-        LeafEnd::External { detail } => {
-            entry(Kind::Exit, json!({ "end": "killed-external", "detail": detail }))
-                .say("was killed by somebody else")
-        }
+        LeafEnd::External { detail } => entry(
+            Kind::Exit,
+            json!({ "end": "killed-external", "detail": detail }),
+        )
+        .say("was killed by somebody else"),
         LeafEnd::Lost => entry(Kind::Exit, json!({ "end": "lost" }))
             .say("was lost while no conductor watched; it is launched again"),
         LeafEnd::NeverStarted => entry(Kind::Exit, json!({ "end": "never-started" })),
-        LeafEnd::SpawnFailed { detail } => {
-            entry(Kind::Exit, json!({ "end": "spawn-failed", "detail": detail }))
-                .say(format!("could not be started: {detail}"))
-        }
+        LeafEnd::SpawnFailed { detail } => entry(
+            Kind::Exit,
+            json!({ "end": "spawn-failed", "detail": detail }),
+        )
+        .say(format!("could not be started: {detail}")),
     }
 }
 
@@ -254,8 +275,9 @@ fn checked_line(checked: &Checked, subject: Subject, effect: Option<&Effect>) ->
             entry(json!({ "what": claim, "result": "fails", "reasons": reasons }))
                 .say(failed("check fails", reasons))
         }
-        Checked::Unchanged => entry(json!({ "what": claim, "result": "unchanged" }))
-            .say("check: nothing was changed"),
+        Checked::Unchanged => {
+            entry(json!({ "what": claim, "result": "unchanged" })).say("check: nothing was changed")
+        }
     }
 }
 
@@ -265,21 +287,41 @@ pub(super) fn notice(notice: &Notice, work: Option<&Work>) -> Entry {
     match notice {
         Notice::StepStart(step) | Notice::StepDone(step) => {
             let done = matches!(notice, Notice::StepDone(_));
-            let kind = if done { Kind::StepDone } else { Kind::StepStart };
+            let kind = if done {
+                Kind::StepDone
+            } else {
+                Kind::StepStart
+            };
             let subject = Subject {
                 step: Some(step.number),
                 title: step.title.clone(),
                 ..Subject::default()
             };
-            Entry::new(kind, subject, json!({ "criteria": step.criteria, "no_test": step.no_test }))
+            Entry::new(
+                kind,
+                subject,
+                json!({ "criteria": step.criteria, "no_test": step.no_test }),
+            )
         }
-        Notice::Revise { attempt, feedback: Feedback { kind, reasons } } => {
-            let subject = Subject { attempt: Some(*attempt), ..subject };
-            Entry::new(Kind::Revise, subject, json!({ "why": kind, "reasons": reasons }))
+        Notice::Revise {
+            attempt,
+            feedback: Feedback { kind, reasons },
+        } => {
+            let subject = Subject {
+                attempt: Some(*attempt),
+                ..subject
+            };
+            Entry::new(
+                Kind::Revise,
+                subject,
+                json!({ "why": kind, "reasons": reasons }),
+            )
         }
-        Notice::RedStale(tree) => {
-            Entry::new(Kind::Check, subject, json!({ "what": "red-stale", "tree": tree }))
-                .say("the approved test no longer fits the ledger; it is put aside")
-        }
+        Notice::RedStale(tree) => Entry::new(
+            Kind::Check,
+            subject,
+            json!({ "what": "red-stale", "tree": tree }),
+        )
+        .say("the approved test no longer fits the ledger; it is put aside"),
     }
 }

@@ -1,9 +1,9 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
+use super::checks::StoppedInSuite;
 use super::record::{self, Entry};
 use super::settings::Settings;
 use super::signals::Asked;
-use super::checks::StoppedInSuite;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::cause::{Bail, Cause};
@@ -46,6 +46,8 @@ pub(super) struct Run<'a> {
     pub(super) ready: Option<Ready>,
     /// The issue, once the forge has given it.
     pub(super) issue: Option<Issue>,
+    /// What was undone of a leaf's doings before this start's preflight: tampering, and what is only said.
+    pub(super) settled: (Vec<String>, Vec<String>),
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
@@ -112,11 +114,16 @@ impl Run<'_> {
         if let Value::Object(more) = fields {
             entry.fields.extend(more);
         }
-        entry.fields.insert("input".to_owned(), serde_json::to_value(&event)?);
+        entry
+            .fields
+            .insert("input".to_owned(), serde_json::to_value(&event)?);
         let was_bailed = matches!(event, Event::Failed(_));
         self.write(entry)?;
         let unwinding = |state: &State| {
-            matches!(state.at, crate::machine::At::Unwinding(_) | crate::machine::At::Ended(_))
+            matches!(
+                state.at,
+                crate::machine::At::Unwinding(_) | crate::machine::At::Ended(_)
+            )
         };
         let before = unwinding(&self.state);
         let (state, effects) = next(self.state.clone(), event)?;
@@ -150,8 +157,9 @@ impl Run<'_> {
 
     /// Writes a line and tells whoever watches.
     pub(super) fn write(&mut self, entry: Entry) -> Result<()> {
-        let line =
-            self.journal.append(&self.source, &entry.subject, entry.kind, entry.fields)?;
+        let line = self
+            .journal
+            .append(&self.source, &entry.subject, entry.kind, entry.fields)?;
         (self.watch)(&line);
         self.lines.push(line);
         Ok(())
@@ -171,14 +179,20 @@ impl Run<'_> {
         if let stop::Request::Doubtful(why) = stop::look(&self.tree.tdd())
             && self.state.stop.is_none()
         {
-            self.say(Kind::Stop, format!("a stop request is there but no mode ({why}); it counts as at-ledger"))?;
+            self.say(
+                Kind::Stop,
+                format!("a stop request is there but no mode ({why}); it counts as at-ledger"),
+            )?;
         }
         if let Some(mode) = self.stop_mode()
             && self.state.stop.is_none_or(|known| known < mode)
         {
             self.feed(Event::StopAsked { mode }, None, Value::Null)?;
             if self.signals.mode() == Some(StopMode::AtLeaf) {
-                self.say(Kind::Stop, "the running leaf may end; press Ctrl-C again to end it now")?;
+                self.say(
+                    Kind::Stop,
+                    "the running leaf may end; press Ctrl-C again to end it now",
+                )?;
             }
         }
         Ok(())
@@ -189,7 +203,9 @@ impl Run<'_> {
         if side == "before" {
             self.effects += 1;
         }
-        let Some(word) = self.ask.env.text("VERI_CRASH_AT") else { return };
+        let Some(word) = self.ask.env.text("VERI_CRASH_AT") else {
+            return;
+        };
         let (number, wanted) = word.split_once(':').unwrap_or((word, "before"));
         if wanted == side && number.parse() == Ok(self.effects) {
             let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
@@ -203,28 +219,40 @@ impl Run<'_> {
                 let place = url.as_deref().unwrap_or("no pull request was wanted");
                 ("done", exit::DONE, format!("done: {place}"))
             }
-            Ending::Planned => {
-                ("planned", exit::DONE, format!("planned: `veri tdd {n}` goes on"))
-            }
-            Ending::Stopped(mode) => {
-                ("stopped", exit::STOPPED, format!("stopped: {mode}; `veri tdd {n}` goes on"))
-            }
+            Ending::Planned => (
+                "planned",
+                exit::DONE,
+                format!("planned: `veri tdd {n}` goes on"),
+            ),
+            Ending::Stopped(mode) => (
+                "stopped",
+                exit::STOPPED,
+                format!("stopped: {mode}; `veri tdd {n}` goes on"),
+            ),
             Ending::Bailed(bail) => {
                 self.last_words.push(bail.detail.clone());
                 let class = bail.cause.class();
-                ("bailed", class.exit_code(), format!("bail: {} ({})", bail.cause, class.as_str()))
+                (
+                    "bailed",
+                    class.exit_code(),
+                    format!("bail: {} ({})", bail.cause, class.as_str()),
+                )
             }
         };
         let fields = json!({ "ending": word, "exit": code });
         let entry = Entry::new(Kind::RunEnd, Default::default(), fields).say(word);
         if let Err(error) = self.write(entry) {
-            self.last_words.push(format!("the end could not be journalled: {error:#}"));
+            self.last_words
+                .push(format!("the end could not be journalled: {error:#}"));
         }
         if matches!(ending, Ending::Done { .. } | Ending::Stopped(_)) {
             stop::clear(&self.tree.tdd());
         }
         self.last_words.push(last);
-        Ended { exit: code, last_words: self.last_words }
+        Ended {
+            exit: code,
+            last_words: self.last_words,
+        }
     }
 
     /// The loop itself failed: the journal cannot be written, or the machine refused an event.
@@ -234,7 +262,10 @@ impl Run<'_> {
             let class = bail.cause.class();
             last_words.push(bail.detail.clone());
             last_words.push(format!("bail: {} ({})", bail.cause, class.as_str()));
-            return Ended { exit: class.exit_code(), last_words };
+            return Ended {
+                exit: class.exit_code(),
+                last_words,
+            };
         }
         last_words.push(format!("internal error: {error:#}"));
         last_words.push(
@@ -242,7 +273,10 @@ impl Run<'_> {
              and the same command goes on"
                 .to_owned(),
         );
-        Ended { exit: exit::INTERNAL, last_words }
+        Ended {
+            exit: exit::INTERNAL,
+            last_words,
+        }
     }
 }
 
@@ -266,7 +300,9 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
         return Some(bail.clone());
     }
     use std::io::ErrorKind as K;
-    let io = error.chain().find_map(|e| e.downcast_ref::<std::io::Error>())?;
+    let io = error
+        .chain()
+        .find_map(|e| e.downcast_ref::<std::io::Error>())?;
     let storage = matches!(
         io.kind(),
         K::StorageFull
@@ -280,7 +316,9 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     storage.then(|| {
         Bail::new(
             Cause::StorageFailed,
-            format!("{error:#}. Nothing finished is lost: make room or give access, and run again."),
+            format!(
+                "{error:#}. Nothing finished is lost: make room or give access, and run again."
+            ),
         )
     })
 }

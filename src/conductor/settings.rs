@@ -59,7 +59,11 @@ impl Settings {
         if ask.base.is_some() {
             config.base.clone_from(&ask.base);
         }
-        let trust = ask.trust.as_deref().or(config.forge_table().trust.as_deref()).and_then(Trust::parse);
+        let trust = ask
+            .trust
+            .as_deref()
+            .or(config.forge_table().trust.as_deref())
+            .and_then(Trust::parse);
         Settings { config, trust }
     }
 
@@ -142,9 +146,18 @@ impl Settings {
         };
         let mut wanted = match entry {
             // Without a word about it, an agent named `command` in the file serves every role.
-            None if agents.command.is_some() => Wanted { name: "command".into(), ..Wanted::default() },
-            None => Wanted { name: "claude".into(), ..Wanted::default() },
-            Some(AgentEntry::Name(name)) => Wanted { name: name.clone(), ..Wanted::default() },
+            None if agents.command.is_some() => Wanted {
+                name: "command".into(),
+                ..Wanted::default()
+            },
+            None => Wanted {
+                name: "claude".into(),
+                ..Wanted::default()
+            },
+            Some(AgentEntry::Name(name)) => Wanted {
+                name: name.clone(),
+                ..Wanted::default()
+            },
             Some(AgentEntry::Table { r#use, model, args }) => Wanted {
                 name: r#use.clone(),
                 model: model.clone(),

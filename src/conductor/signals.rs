@@ -16,7 +16,10 @@ pub(super) struct Asked {
 impl Asked {
     /// Begins to listen. Where that is not possible the signals keep their defaults.
     pub(super) fn listen() -> Asked {
-        Asked { signals: Signals::new([SIGINT, SIGTERM, SIGHUP]).ok(), count: 0 }
+        Asked {
+            signals: Signals::new([SIGINT, SIGTERM, SIGHUP]).ok(),
+            count: 0,
+        }
     }
 
     /// The strongest mode that was asked for by now.

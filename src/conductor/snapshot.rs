@@ -21,12 +21,20 @@ pub(super) struct Snapshot {
 
 /// The snapshot of an issue's run, if one was taken here.
 pub(super) fn load(repo: &Repository, issue: u64) -> Result<Option<Snapshot>> {
-    let Ok(reference) = repo.find_reference(&refname(issue)) else { return Ok(None) };
+    let Ok(reference) = repo.find_reference(&refname(issue)) else {
+        return Ok(None);
+    };
     let what = || format!("cannot read the snapshot {}", refname(issue));
     let tree = reference.peel_to_tree().with_context(what)?;
     let blob = |name: &str| -> Result<Vec<u8>> {
-        let entry = tree.get_path(std::path::Path::new(name)).with_context(what)?;
-        Ok(repo.find_blob(entry.id()).with_context(what)?.content().to_vec())
+        let entry = tree
+            .get_path(std::path::Path::new(name))
+            .with_context(what)?;
+        Ok(repo
+            .find_blob(entry.id())
+            .with_context(what)?
+            .content()
+            .to_vec())
     };
     let config = serde_json::from_slice(&blob(CONFIG)?).with_context(what)?;
     let folder = tree.get_name(TEMPLATES).map(|e| e.id());
@@ -34,11 +42,21 @@ pub(super) fn load(repo: &Repository, issue: u64) -> Result<Option<Snapshot>> {
     if let Some(folder) = folder {
         for entry in repo.find_tree(folder).with_context(what)?.iter() {
             let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
-            files.push((name, repo.find_blob(entry.id()).with_context(what)?.content().to_vec()));
+            files.push((
+                name,
+                repo.find_blob(entry.id())
+                    .with_context(what)?
+                    .content()
+                    .to_vec(),
+            ));
         }
     }
     let templates = Templates::from_files(files).with_context(what)?;
-    Ok(Some(Snapshot { id: tree.id(), config, templates }))
+    Ok(Some(Snapshot {
+        id: tree.id(),
+        config,
+        templates,
+    }))
 }
 
 /// Writes a snapshot's tree, without putting it in force.
@@ -68,7 +86,9 @@ pub(super) fn of_base(repo: &Repository, commit: Oid) -> Result<Vec<(String, Vec
     let Ok(entry) = tree.get_path(std::path::Path::new(".veri/templates")) else {
         return Ok(Vec::new());
     };
-    let Ok(folder) = repo.find_tree(entry.id()) else { return Ok(Vec::new()) };
+    let Ok(folder) = repo.find_tree(entry.id()) else {
+        return Ok(Vec::new());
+    };
     let mut files = Vec::new();
     for entry in folder.iter().filter(|e| e.kind() == Some(ObjectType::Blob)) {
         let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();

@@ -34,21 +34,29 @@ fn refused(error: &anyhow::Error) -> Ended {
     match known_cause(error) {
         Some(Bail { cause, detail }) => Ended {
             exit: cause.class().exit_code(),
-            last_words: vec![detail, format!("bail: {cause} ({})", cause.class().as_str())],
+            last_words: vec![
+                detail,
+                format!("bail: {cause} ({})", cause.class().as_str()),
+            ],
         },
         None => Ended {
             exit: exit::INTERNAL,
-            last_words: vec![format!("internal error: {error:#}"), "this is a bug in veri: please report it".into()],
+            last_words: vec![
+                format!("internal error: {error:#}"),
+                "this is a bug in veri: please report it".into(),
+            ],
         },
     }
 }
 
-fn try_open<'a>(
-    ask: &'a Ask,
-    watch: &'a mut dyn FnMut(&Line),
-) -> Result<Result<Run<'a>, Ended>> {
+fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<Run<'a>, Ended>> {
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
-    let env: Vec<_> = ask.env.all().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let env: Vec<_> = ask
+        .env
+        .all()
+        .iter()
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
     let repo = Repo::discover_with(&ask.folder, &env)?;
     if ask.here
         && let Some(what) = repo.in_progress()
@@ -68,22 +76,40 @@ fn try_open<'a>(
 
     // The issue's number may come from the forge, and the stored configuration needs the number.
     let files = || -> Result<Config> {
-        config::load(Some(&repo.checkout().join(".veri.toml")), ask.env.user_config().as_deref())
-            .map_err(|e| anyhow!(Bail::needs_user(format!("The configuration cannot be used: {e:#}."))))
+        config::load(
+            Some(&repo.checkout().join(".veri.toml")),
+            ask.env.user_config().as_deref(),
+        )
+        .map_err(|e| {
+            anyhow!(Bail::needs_user(format!(
+                "The configuration cannot be used: {e:#}."
+            )))
+        })
     };
     let (issue_number, stored) = match &ask.issue {
         IssueArg::Number(number) => {
-            let stored = if ask.new_templates { None } else { snapshot::load(repo.git2(), *number)? };
+            let stored = if ask.new_templates {
+                None
+            } else {
+                snapshot::load(repo.git2(), *number)?
+            };
             (*number, stored)
         }
         IssueArg::File(path) => {
             let settings = Settings::of(ask, files()?);
             let forge = open_forge(&settings, &repo, &ask.remote)?;
             let markdown = std::fs::read(path).map_err(|e| {
-                Bail::needs_user(format!("The issue file {} cannot be read: {e}.", path.display()))
+                Bail::needs_user(format!(
+                    "The issue file {} cannot be read: {e}.",
+                    path.display()
+                ))
             })?;
             let number = forge.file_issue(path, &markdown)?;
-            let stored = if ask.new_templates { None } else { snapshot::load(repo.git2(), number)? };
+            let stored = if ask.new_templates {
+                None
+            } else {
+                snapshot::load(repo.git2(), number)?
+            };
             (number, stored)
         }
     };
@@ -94,16 +120,25 @@ fn try_open<'a>(
     let forge = open_forge(&settings, &repo, &ask.remote)?;
 
     let (lock_path, tree_path) = if ask.here {
-        (repo.checkout().join(".tdd/lock"), repo.checkout().to_owned())
+        (
+            repo.checkout().join(".tdd/lock"),
+            repo.checkout().to_owned(),
+        )
     } else {
         let work = home.join("work");
-        (work.join(format!("issue-{issue_number}.lock")), work.join(format!("issue-{issue_number}")))
+        (
+            work.join(format!("issue-{issue_number}.lock")),
+            work.join(format!("issue-{issue_number}")),
+        )
     };
     if let Some(folder) = lock_path.parent() {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    let lock = match Lock::try_acquire(&lock_path, &LockInfo::new(&format!("veri tdd {issue_number}")))? {
+    let lock = match Lock::try_acquire(
+        &lock_path,
+        &LockInfo::new(&format!("veri tdd {issue_number}")),
+    )? {
         Ok(lock) => lock,
         Err(holder) => {
             return Ok(Err(Ended {
@@ -116,18 +151,29 @@ fn try_open<'a>(
         }
     };
     let head = repo.git2().head()?.peel_to_commit()?.id();
-    let tree = if ask.here { WorkTree::here(&repo)? } else { WorkTree::linked(&repo, &tree_path, head)? };
+    let tree = if ask.here {
+        WorkTree::here(&repo)?
+    } else {
+        WorkTree::linked(&repo, &tree_path, head)?
+    };
     let tree = tree.with_own_files(own_files(&repo, &settings, ask));
-    std::fs::create_dir_all(tree.tdd())
+    std::fs::create_dir_all(tree.tdd().join("runs"))
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
     tree.exclude_runtime_files()?;
 
     let (journal, all) = Journal::open(&tree.tdd().join("events.jsonl"))?;
     let torn = journal.torn().map(Path::to_owned);
-    let lines: Vec<Line> = all.into_iter().filter(|l| l.issue == issue_number).collect();
+    let lines: Vec<Line> = all
+        .into_iter()
+        .filter(|l| l.issue == issue_number)
+        .collect();
     let state = replay(&lines)?;
     let source = Source {
-        run: LaunchId::random()?.as_str().get(..12).unwrap_or_default().to_owned(),
+        run: LaunchId::random()?
+            .as_str()
+            .get(..12)
+            .unwrap_or_default()
+            .to_owned(),
         issue: issue_number,
         skill_commit: stored.map(|s| s.id.to_string()),
     };
@@ -150,6 +196,7 @@ fn try_open<'a>(
         ready: None,
         issue: None,
         effects: 0,
+        settled: Default::default(),
         _lock: lock,
     };
     run.begin(torn.as_deref(), given_plan)?;
@@ -160,24 +207,38 @@ fn try_open<'a>(
 fn replay(lines: &[Line]) -> Result<State> {
     let mut state = State::new();
     for line in lines {
-        let Some(input) = line.fields.get("input") else { continue };
+        let Some(input) = line.fields.get("input") else {
+            continue;
+        };
         let event: Event = serde_json::from_value(input.clone()).with_context(|| {
-            format!("line {} of the journal holds an input that this program does not know", line.seq)
+            format!(
+                "line {} of the journal holds an input that this program does not know",
+                line.seq
+            )
         })?;
         state = next(state, event)
-            .with_context(|| format!("line {} of the journal does not follow from those before it", line.seq))?
+            .with_context(|| {
+                format!(
+                    "line {} of the journal does not follow from those before it",
+                    line.seq
+                )
+            })?
             .0;
     }
     Ok(state)
 }
 
 fn read_plan(path: &Path) -> Result<Plan> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Bail::needs_user(format!("The plan {} cannot be read: {e}.", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Bail::needs_user(format!("The plan {} cannot be read: {e}.", path.display()))
+    })?;
     plan::from_person(&text).map_err(|e| {
         anyhow!(Bail::new(
             crate::cause::Cause::PlanInvalid,
-            format!("The plan {} cannot be used: {e} (`veri prompt schema plan` shows the form).", path.display())
+            format!(
+                "The plan {} cannot be used: {e} (`veri prompt schema plan` shows the form).",
+                path.display()
+            )
         ))
     })
 }
@@ -189,7 +250,10 @@ fn open_forge(settings: &Settings, repo: &Repo, remote: &str) -> Result<Box<dyn 
             .under(repo.checkout()),
         None => {
             let origin = repo.git2().find_remote(remote).ok();
-            let url = origin.as_ref().and_then(|r| r.url().ok()).map(str::to_owned);
+            let url = origin
+                .as_ref()
+                .and_then(|r| r.url().ok())
+                .map(str::to_owned);
             forge::default_for(url.as_deref())?
         }
     };
@@ -200,7 +264,9 @@ fn open_forge(settings: &Settings, repo: &Repo, remote: &str) -> Result<Box<dyn 
 fn own_files(repo: &Repo, settings: &Settings, ask: &Ask) -> Vec<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
     let mut paths = Vec::new();
-    if let Some(Ok(ForgeSpec::Directory(path))) = settings.config.forge_address().map(ForgeSpec::parse) {
+    if let Some(Ok(ForgeSpec::Directory(path))) =
+        settings.config.forge_address().map(ForgeSpec::parse)
+    {
         paths.push(repo.checkout().join(path));
     }
     if let IssueArg::File(path) = &ask.issue {
@@ -210,7 +276,11 @@ fn own_files(repo: &Repo, settings: &Settings, ask: &Ask) -> Vec<Vec<u8>> {
     paths
         .iter()
         .filter_map(|p| p.canonicalize().ok())
-        .filter_map(|p| p.strip_prefix(top).ok().map(|p| p.as_os_str().as_bytes().to_vec()))
+        .filter_map(|p| {
+            p.strip_prefix(top)
+                .ok()
+                .map(|p| p.as_os_str().as_bytes().to_vec())
+        })
         .filter(|p| !p.is_empty())
         .collect()
 }
@@ -223,21 +293,46 @@ impl Run<'_> {
             return self.feed(Event::Begun { limits, plan }, None, Value::Null);
         }
         if let Some(torn) = torn {
-            let said = format!("a torn last line of the journal was set aside in {}", torn.display());
+            let said = format!(
+                "a torn last line of the journal was set aside in {}",
+                torn.display()
+            );
             self.say(Kind::Resume, said)?;
         }
         if let Some(effect @ Effect::Launch(_)) = self.state.pending() {
             self.settle_open_launch(&effect)?;
         }
-        let renew = if self.ask.reset_budgets { Renew::All } else { Renew::Spent };
-        self.feed(Event::Resumed { limits, renew, plan }, None, json!({}))
+        // Before any ref is written: what a leaf did to the repository is undone first.
+        self.settled = self.settle_guard()?;
+        let renew = if self.ask.reset_budgets {
+            Renew::All
+        } else {
+            Renew::Spent
+        };
+        self.feed(
+            Event::Resumed {
+                limits,
+                renew,
+                plan,
+            },
+            None,
+            json!({}),
+        )
     }
 
     /// A launch whose outcome no conductor has recorded: taken up again, read, or found to be lost.
     fn settle_open_launch(&mut self, effect: &Effect) -> Result<()> {
-        let Effect::Launch(leaf) = effect else { return Ok(()) };
-        let open = self.lines.iter().rev().find(|l| l.event == Kind::Launch || l.fields.contains_key("input"));
-        let Some(line) = open.filter(|l| l.event == Kind::Launch).cloned() else { return Ok(()) };
+        let Effect::Launch(leaf) = effect else {
+            return Ok(());
+        };
+        let open = self
+            .lines
+            .iter()
+            .rev()
+            .find(|l| l.event == Kind::Launch || l.fields.contains_key("input"));
+        let Some(line) = open.filter(|l| l.event == Kind::Launch).cloned() else {
+            return Ok(());
+        };
         let (event, fields) = self.take_up(leaf, &line)?;
         self.feed(event, Some(effect), fields)
     }

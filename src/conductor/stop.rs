@@ -68,7 +68,9 @@ pub fn ask(tdd: &Path, mode: StopMode) -> Result<()> {
     let mut new = tempfile::NamedTempFile::new_in(tdd).with_context(what)?;
     writeln!(new, "{mode}").with_context(what)?;
     new.as_file().sync_all().with_context(what)?;
-    new.persist(file(tdd)).map_err(|e| e.error).with_context(what)?;
+    new.persist(file(tdd))
+        .map_err(|e| e.error)
+        .with_context(what)?;
     Ok(())
 }
 

@@ -14,7 +14,9 @@ impl Run<'_> {
             return;
         }
         if let Err(error) = self.try_mirror() {
-            let said = format!("the issue's thread is not up to date ({error:#}); it is brought up to date at the next chance");
+            let said = format!(
+                "the issue's thread is not up to date ({error:#}); it is brought up to date at the next chance"
+            );
             drop(self.say(Kind::Mirror, said));
         }
     }
@@ -53,7 +55,12 @@ impl Run<'_> {
                 full_text,
             })),
             Some(Ending::Stopped(mode)) => {
-                posts.push(mirror::stop(&StopFacts { issue: n, mode: *mode, ledger, resume }));
+                posts.push(mirror::stop(&StopFacts {
+                    issue: n,
+                    mode: *mode,
+                    ledger,
+                    resume,
+                }));
             }
             _ => {}
         }
@@ -64,7 +71,11 @@ impl Run<'_> {
         }
         if changed > 0 {
             let fields = json!({ "posted": run_posts, "changed": changed });
-            self.write(super::record::Entry::new(Kind::Mirror, Default::default(), fields))?;
+            self.write(super::record::Entry::new(
+                Kind::Mirror,
+                Default::default(),
+                fields,
+            ))?;
         }
         Ok(())
     }
@@ -73,25 +84,40 @@ impl Run<'_> {
         let done = ledger.iter().filter(|l| l.ticked).count();
         let all = ledger.len();
         match &self.state.at {
-            At::Ended(Ending::Done { url: Some(url) }) => format!("all {all} steps are done; the pull request is {url}"),
+            At::Ended(Ending::Done { url: Some(url) }) => {
+                format!("all {all} steps are done; the pull request is {url}")
+            }
             At::Ended(Ending::Done { url: None }) => format!("all {all} steps are done"),
             At::Ended(Ending::Planned) => format!("planned in {all} steps"),
             At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => {
-                format!("it cannot go on ({}); {done} of {all} steps are done", bail.cause)
+                format!(
+                    "it cannot go on ({}); {done} of {all} steps are done",
+                    bail.cause
+                )
             }
             At::Ended(Ending::Stopped(mode)) | At::Unwinding(Ending::Stopped(mode)) => {
                 format!("stopped on request ({mode}); {done} of {all} steps are done")
             }
-            At::Accepting | At::Publishing => format!("all {all} steps are done; the branch is looked at once more"),
+            At::Accepting | At::Publishing => {
+                format!("all {all} steps are done; the branch is looked at once more")
+            }
             _ => match &self.state.work {
-                Some(work) => format!("working on step {} ({}); {done} of {all} steps are done", work.step.number, work.claim.phase()),
+                Some(work) => format!(
+                    "working on step {} ({}); {done} of {all} steps are done",
+                    work.step.number,
+                    work.claim.phase()
+                ),
                 None => format!("{done} of {all} steps are done"),
             },
         }
     }
 
     fn newest_discarded(&self) -> Option<String> {
-        let last = self.lines.iter().rev().find(|l| l.text("said").starts_with("unfinished work is kept in"))?;
+        let last = self
+            .lines
+            .iter()
+            .rev()
+            .find(|l| l.text("said").starts_with("unfinished work is kept in"))?;
         (last.run == self.source.run).then(|| format!("veri discarded {}", self.issue_number))
     }
 }

@@ -81,6 +81,11 @@ fn grounds(home: &Path) -> Result<Vec<(PathBuf, PathBuf, PathBuf)>> {
     Ok(list)
 }
 
+/// Bytes that a folder takes, each file counted once; what vanishes or cannot be read is left out.
+pub fn bytes_below(path: &Path) -> u64 {
+    bytes_of(path, &mut HashSet::new())
+}
+
 fn bytes_of(path: &Path, seen: &mut HashSet<(u64, u64)>) -> u64 {
     let Ok(stat) = fs::symlink_metadata(path) else {
         return 0;

@@ -76,7 +76,7 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
             state.at = At::Ended(Ending::Stopped(state.stop.unwrap_or(StopMode::Now)));
             notes.push(Effect::Mirror);
         }
-        (At::Unwinding(_), Event::Interrupted) => return illegal(&state.at, &event),
+        (At::Unwinding(_), event @ Event::Interrupted) => return illegal(&state.at, &event),
         (_, Event::Interrupted) => {
             end(state, Ending::Stopped(state.stop.unwrap_or(StopMode::Now)));
         }

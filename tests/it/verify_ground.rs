@@ -1,11 +1,9 @@
 //! Wall 2: a verifier's checkout holds the claim's trees and not one object, name or word more.
 
-#![allow(clippy::unwrap_used)] // the helpers of tests are tests
 
-#[path = "common/project.rs"]
-mod project;
 
-use project::{Project, git, git_command};
+
+use crate::project::{Project, git, git_command};
 use std::fs;
 use std::path::Path;
 use veri::ground::Verify;

@@ -1,11 +1,9 @@
 //! Running suites in a ground, with real processes.
 
-#![allow(clippy::unwrap_used)] // the helpers of tests are tests
 
-#[path = "common/project.rs"]
-mod project;
 
-use project::{Project, env, launch};
+
+use crate::project::{Project, env, launch};
 use std::fs;
 use std::time::Duration;
 use veri::ground::{Ended, Ground, Kind};

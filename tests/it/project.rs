@@ -1,6 +1,5 @@
 //! A little repository, a home beside it, and a launcher that stands in for the supervisor.
 
-#![allow(dead_code)] // each test binary uses a part of it
 
 use git2::{IndexEntry, IndexTime, Oid, Repository};
 use std::fs::File;

@@ -1,11 +1,9 @@
 //! The check ground: exactly one tree, whatever was there before.
 
-#![allow(clippy::unwrap_used)] // the helpers of tests are tests
 
-#[path = "common/project.rs"]
-mod project;
 
-use project::{FILE, LINK, PROGRAM, Project, SUBMODULE, env, git, launch};
+
+use crate::project::{FILE, LINK, PROGRAM, Project, SUBMODULE, env, git, launch};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

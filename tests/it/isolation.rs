@@ -1,12 +1,10 @@
 //! Whether the suite tests the ground's code, and what leads out of the ground when it does not.
 
-#![allow(clippy::unwrap_used)] // the helpers of tests are tests
 
-#[path = "common/project.rs"]
-mod project;
+
 
 use git2::Oid;
-use project::{Project, env, git, launch};
+use crate::project::{Project, env, git, launch};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

@@ -1,0 +1,11 @@
+//! Every test that needs real git, real processes or the real binary, in one binary: it links once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod ground;
+mod isolation;
+mod ledger_examples;
+mod project;
+mod suite;
+mod verify_ground;
+mod wall1;
