@@ -20,7 +20,7 @@ pub fn added_test_lines(
     paths: &TestPaths,
 ) -> anyhow::Result<Vec<AddedLines>> {
     let before = TestLines::of(repo, base, paths)?;
-    let after = TestLines::of(repo, candidate, paths)?;
+    let after = before.of_next(repo, candidate, paths)?;
     let mut added = Vec::new();
     for path in before.differing(&after) {
         let lines = numbered(repo, before.entry(path), after.entry(path))?;

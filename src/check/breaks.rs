@@ -17,7 +17,7 @@ pub enum Breaks {
     /// The suite fails under it: the test is not vacuous.
     Shown {
         /// The failing run.
-        run: SuiteRun,
+        run: Box<SuiteRun>,
     },
     /// It shows nothing.
     Refused {
@@ -25,7 +25,7 @@ pub enum Breaks {
         why: String,
     },
     /// The run as a whole has to end: `Outcome::Bail` or `Outcome::Stopped`.
-    Ended(Outcome),
+    Ended(Box<Outcome>),
 }
 
 /// Applies a patch to the candidate and sees for itself whether the suite then fails. The patch is in git's format,
@@ -70,7 +70,7 @@ pub fn breaks_with(ask: &Ask<'_>, patch: &str, run: &mut Runner<'_>) -> anyhow::
         return refused(format!("the patched tree: {}", finding.message));
     }
     let before = TestLines::of(repo, ask.candidate, ask.paths)?;
-    let after = TestLines::of(repo, broken, ask.paths)?;
+    let after = before.of_next(repo, broken, ask.paths)?;
     let change = changed(repo, &before, &after)?;
     if let Some(what) = change.unparsable.first() {
         return refused(format!("the patched source cannot be parsed: {what}"));
@@ -87,10 +87,12 @@ pub fn breaks_with(ask: &Ask<'_>, patch: &str, run: &mut Runner<'_>) -> anyhow::
         again: false,
     })?;
     if let Some(outcome) = fatal(&seen) {
-        return Ok(Breaks::Ended(outcome));
+        return Ok(Breaks::Ended(Box::new(outcome)));
     }
     match seen.end {
-        SuiteEnd::Failed { .. } => Ok(Breaks::Shown { run: seen }),
+        SuiteEnd::Failed { .. } => Ok(Breaks::Shown {
+            run: Box::new(seen),
+        }),
         SuiteEnd::Passed => refused("the suite passes under the patch, too".to_owned()),
         _ => refused(
             "under the patch the suite crashes or does not end, which no test shows".to_owned(),

@@ -95,11 +95,15 @@ pub fn changed(repo: &Repository, before: &TestLines, after: &TestLines) -> anyh
             }
             continue;
         }
-        if let (Some(error), false) = (
-            after.unparsable.get(path),
-            before.unparsable.contains_key(path),
-        ) {
-            change.unparsable.push(format!("{shown}: {error}"));
+        // A source that did not parse before either (of an old edition) is not the candidate's doing.
+        match (before.unparsable.get(path), after.unparsable.get(path)) {
+            (None, Some(unread)) => change.unparsable.push(format!("{shown}: {}", unread.why)),
+            (Some(old), Some(new)) if old.tests != new.tests => {
+                change.existing_tests_changed.push(shown.clone());
+                change.test_files_changed.push(shown);
+                continue;
+            }
+            _ => {}
         }
         let content = |entry: Option<tree::Entry>| {
             entry.map_or(Ok(Vec::new()), |entry| tree::content(repo, entry))

@@ -296,6 +296,9 @@ fn python_runners() {
     holds(bench.green(&red, &green));
     holds(bench.green(&red, &green.edit("pyproject.toml", "[]", "[\"x\"]")));
     holds(bench.green(&red, &green.edit("setup.cfg", "name = a", "name = b")));
+    for new in ["other/setup.cfg", "tests/fixtures/x/setup.cfg"] {
+        holds(bench.green(&red, &green.and(&[(new, "[tool:pytest]\naddopts = -q\n")])));
+    }
     for files in [
         green.edit("pyproject.toml", "-q", "-q --deselect tests/test_sum.py"),
         green.edit("setup.cfg", "-q", "-k nothing"),
@@ -306,6 +309,7 @@ fn python_runners() {
         ),
         green.and(&[("conftest.py", "collect_ignore = ['tests']\n")]),
         green.and(&[("pytest.ini", "[pytest]\naddopts = --co\n")]),
+        green.and(&[("tests/setup.cfg", "[tool:pytest]\naddopts = --co\n")]),
         green.and(&[("pytest.py", "raise SystemExit(0)\n")]),
         green.edit(
             "tests/test_sum.py",

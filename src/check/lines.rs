@@ -20,9 +20,19 @@ pub struct TestLines {
     /// Test lines in manifests.
     pub parts: BTreeMap<Vec<u8>, Parts>,
     /// Rust sources outside the tests that syn cannot parse, and why.
-    pub unparsable: BTreeMap<Vec<u8>, Unparsable>,
+    pub unparsable: BTreeMap<Vec<u8>, Unread>,
     /// What stands between each Rust source and being compiled.
     pub reach: BTreeMap<Vec<u8>, Reach>,
+}
+
+/// A Rust source that syn cannot parse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// Why.
+    pub why: Unparsable,
+    /// Everything from its first test on, as far as that can be told from words; empty when there is none. Sources
+    /// of an old edition may be valid and yet not parse, and their tests are not fair game.
+    pub tests: Vec<u8>,
 }
 
 impl TestLines {
@@ -31,6 +41,28 @@ impl TestLines {
     /// # Errors
     /// Objects of the tree that cannot be read. A source that does not parse is no error: see `unparsable`.
     pub fn of(repo: &Repository, tree: Oid, paths: &TestPaths) -> anyhow::Result<TestLines> {
+        TestLines::read(repo, tree, paths, None)
+    }
+
+    /// Reads the test lines of a tree much like this one: sources that are the same are not parsed again.
+    ///
+    /// # Errors
+    /// As [`TestLines::of`].
+    pub fn of_next(
+        &self,
+        repo: &Repository,
+        tree: Oid,
+        paths: &TestPaths,
+    ) -> anyhow::Result<TestLines> {
+        TestLines::read(repo, tree, paths, Some(self))
+    }
+
+    fn read(
+        repo: &Repository,
+        tree: Oid,
+        paths: &TestPaths,
+        known: Option<&TestLines>,
+    ) -> anyhow::Result<TestLines> {
         let all = tree::flatten(repo, tree)?;
         let mut parts = BTreeMap::new();
         let mut paths = paths.clone();
@@ -54,7 +86,7 @@ impl TestLines {
             .keys()
             .filter_map(|path| Some((path.clone(), paths.kind(path)?)))
             .collect();
-        let (rust, unparsable) = read_rust(repo, &all, &files)?;
+        let (rust, unparsable) = read_rust(repo, &all, &files, known)?;
         let graph = modules::graph(&all, &rust, &files, &roots);
         let mut lines = TestLines {
             all,
@@ -151,32 +183,33 @@ fn read_rust(
     repo: &Repository,
     all: &Flat,
     files: &BTreeMap<Vec<u8>, TestKind>,
-) -> anyhow::Result<(BTreeMap<Vec<u8>, RustFile>, BTreeMap<Vec<u8>, Unparsable>)> {
+    known: Option<&TestLines>,
+) -> anyhow::Result<(BTreeMap<Vec<u8>, RustFile>, BTreeMap<Vec<u8>, Unread>)> {
     let mut texts: Vec<(&Vec<u8>, String, bool)> = Vec::new();
+    let mut rust = BTreeMap::new();
     let mut unparsable = BTreeMap::new();
     for (path, entry) in all {
         let kind = files.get(path);
         if !path.ends_with(b".rs") || !entry.is_file() || kind == Some(&TestKind::Fixture) {
             continue;
         }
+        let same = known.filter(|known| known.entry(path) == Some(*entry));
+        let read = same.and_then(|known| known.rust.get(path));
+        if let Some(file) = read.filter(|file| file.whole == kind.is_some()) {
+            rust.insert(path.clone(), file.clone());
+            continue;
+        }
         match String::from_utf8(tree::content(repo, *entry)?) {
             Ok(text) => texts.push((path, text, kind.is_some())),
             Err(error) if kind.is_none() => {
-                let upto = error.utf8_error().valid_up_to();
-                let line = 1 + error.as_bytes()[..upto]
-                    .iter()
-                    .filter(|b| **b == b'\n')
-                    .count();
-                let message = "not UTF-8".to_owned();
-                let column = 0;
-                unparsable.insert(
-                    path.clone(),
-                    Unparsable {
-                        line,
-                        column,
-                        message,
-                    },
-                );
+                let upto = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let why = Unparsable {
+                    line: 1 + upto.iter().filter(|b| **b == b'\n').count(),
+                    column: 0,
+                    message: "not UTF-8".to_owned(),
+                };
+                let tests = from_first_test(error.as_bytes());
+                unparsable.insert(path.clone(), Unread { why, tests });
             }
             Err(_) => {}
         }
@@ -185,18 +218,32 @@ fn read_rust(
         .iter()
         .map(|(_, text, whole)| (text.as_str(), *whole))
         .collect();
-    let mut rust = BTreeMap::new();
-    for ((path, _, whole), read) in texts.iter().zip(rust_items::read_all(sources)) {
+    for ((path, text, whole), read) in texts.iter().zip(rust_items::read_all(sources)) {
         match read {
             Ok(file) => {
                 rust.insert((*path).clone(), file);
             }
             // Test files may be meant not to parse (tests of a compiler's errors).
             Err(_) if *whole => {}
-            Err(error) => {
-                unparsable.insert((*path).clone(), error);
+            Err(why) => {
+                let tests = from_first_test(text.as_bytes());
+                unparsable.insert((*path).clone(), Unread { why, tests });
             }
         }
     }
     Ok((rust, unparsable))
+}
+
+/// A source from the first line that makes a test on, by words alone.
+fn from_first_test(source: &[u8]) -> Vec<u8> {
+    let holds = |line: &[u8], word: &[u8]| line.windows(word.len()).any(|w| w == word);
+    let mut at = 0;
+    for line in source.split_inclusive(|b| *b == b'\n') {
+        let attribute = line.trim_ascii_start().starts_with(b"#");
+        if attribute && holds(line, b"test") {
+            return source[at..].to_vec();
+        }
+        at += line.len();
+    }
+    Vec::new()
 }

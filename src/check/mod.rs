@@ -26,6 +26,8 @@ mod bench;
 #[cfg(test)]
 mod cheats;
 #[cfg(test)]
+mod findings;
+#[cfg(test)]
 mod phases;
 
 pub use added::{AddedLines, added_lines, added_test_lines};

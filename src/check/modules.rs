@@ -41,14 +41,12 @@ pub fn graph(
     let mut has_parent: BTreeSet<Vec<u8>> = BTreeSet::new();
     for (path, file) in rust {
         for declaration in &file.declares {
-            if let Some(child) = places(path, declaration)
+            let child = places(path, declaration)
                 .into_iter()
-                .find(|p| all.contains_key(p))
-            {
-                if child != *path {
-                    has_parent.insert(child.clone());
-                    children.entry(path).or_default().push((child, declaration));
-                }
+                .find(|place| all.contains_key(place) && place != path);
+            if let Some(child) = child {
+                has_parent.insert(child.clone());
+                children.entry(path).or_default().push((child, declaration));
             }
         }
     }

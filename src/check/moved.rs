@@ -1,7 +1,7 @@
 //! Refactor: every test that stood at green stands somewhere, the same but for indentation and module path.
 
 use crate::check::lines::{TestLines, place};
-use crate::check::protect::{runner_changes, unreached};
+use crate::check::protect::{runner_changes, unreached, unread};
 use crate::check::tree::{Entry, show};
 use crate::suite::paths::TestKind;
 use crate::suite::rust_items::{Leaf, LeafKind};
@@ -68,6 +68,7 @@ pub fn moved(before: &TestLines, after: &TestLines) -> Vec<String> {
         }
     }
     broken.extend(items(before, after));
+    broken.extend(unread(before, after));
     broken.extend(runner_changes(before, after));
     broken
 }

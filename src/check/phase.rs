@@ -206,7 +206,7 @@ impl<'a> Looking<'a> {
             return Ok(Err(Outcome::Unchanged));
         }
         let before = TestLines::of(ask.repo, ask.from, ask.paths)?;
-        let after = TestLines::of(ask.repo, ask.candidate, ask.paths)?;
+        let after = before.of_next(ask.repo, ask.candidate, ask.paths)?;
         let change = changed(ask.repo, &before, &after)?;
         let mut reasons: Vec<String> = found.into_iter().map(|finding| finding.message).collect();
         reasons.extend(change.unparsable.iter().map(|what| {

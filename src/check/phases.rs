@@ -1,11 +1,10 @@
 //! Red, green, refactor and no-test from end to end, with suites that are told what to say, and with a real one.
 
-use super::bench::{Bench, Files, Node, always, failed, holds, reasons, seen};
+use super::bench::{Bench, Files, always, failed, holds, reasons, seen};
 use super::*;
 use crate::cause::Cause;
 use crate::role::Claim;
 use crate::suite::{SuiteEnd, SuiteRun};
-use std::collections::BTreeMap;
 use std::process::Stdio;
 
 fn base() -> Files {
@@ -334,145 +333,4 @@ fn what_the_guard_found_fails_any_phase_even_without_a_change() {
     ask.tampered = &tampered;
     let told = reasons(refactor(&ask, &mut always(SuiteEnd::Passed)).unwrap());
     assert!(told.contains("core.hooksPath"), "{told}");
-}
-
-#[test]
-fn findings_of_any_phase() {
-    let bench = Bench::new("sh run.sh");
-    let conflict = "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n";
-    let link = |target: &str| Node::Link(target.as_bytes().to_vec());
-    let base = base().node(b"old", link("/etc"));
-    let cases: Vec<(&str, Files, Option<FindingKind>)> = vec![
-        (
-            "markers",
-            base.and(&[("a.txt", conflict)]),
-            Some(FindingKind::ConflictMarkers),
-        ),
-        (
-            "markers, CRLF",
-            base.and(&[("a.txt", &conflict.replace('\n', "\r\n"))]),
-            Some(FindingKind::ConflictMarkers),
-        ),
-        (
-            "markers in a fixture",
-            base.and(&[("tests/fixtures/a.txt", conflict)]),
-            None,
-        ),
-        ("a heading", base.and(&[("a.md", "Title\n=======\n")]), None),
-        (
-            "too large",
-            base.and(&[("a.bin", &"x".repeat(10_001))]),
-            Some(FindingKind::TooLarge),
-        ),
-        (
-            "a submodule",
-            base.node(b"sub", Node::Submodule),
-            Some(FindingKind::Submodule),
-        ),
-        (
-            "absolute link",
-            base.node(b"l", link("/etc/passwd")),
-            Some(FindingKind::Link),
-        ),
-        (
-            "link up and out",
-            base.node(b"d/l", link("../../x")),
-            Some(FindingKind::Link),
-        ),
-        ("link within", base.node(b"d/l", link("../app.sh")), None),
-        (
-            "link into .git",
-            base.node(b"l", link(".git/config")),
-            Some(FindingKind::Link),
-        ),
-        (
-            "link through a link",
-            base.node(b"a/b", link("../c"))
-                .node(b"c", link("d/e"))
-                .node(b"l", link("a/b/../../../x")),
-            Some(FindingKind::Link),
-        ),
-        ("link to itself", base.node(b"l", link("l")), None),
-        (".tdd", base.and(&[(".tdd/x", "")]), Some(FindingKind::Tdd)),
-        (
-            "strange names",
-            base.node(b"-rf\n\xff", Node::File(b"x".to_vec())),
-            None,
-        ),
-    ];
-    for (what, files, want) in cases {
-        let ask = AnyAsk {
-            base_tree: bench.tree(&base),
-            candidate: bench.tree(&files),
-            max_file_bytes: 10_000,
-            tampered: &[],
-            tdd_touched: &[],
-            paths: &bench.paths,
-        };
-        let found = any_phase(&bench.repo, &ask).unwrap();
-        assert_eq!(
-            found.iter().map(|f| f.kind).collect::<Vec<_>>(),
-            want.into_iter().collect::<Vec<_>>(),
-            "{what}: {found:?}"
-        );
-    }
-}
-
-#[test]
-fn what_is_listed() {
-    let bench = Bench::new("sh run.sh");
-    let to = base().and(&[
-        (".github/workflows/ci.yml", ""),
-        (".husky/pre-commit", ""),
-        (".veri.toml", ""),
-        ("requirements.txt", ""),
-        ("app.sh", ""),
-        ("tests/new.sh", ""),
-    ]);
-    let listed = holds(bench.green(&base(), &to)).change.listed;
-    let json = serde_json::to_string(&listed).unwrap();
-    assert_eq!(
-        json,
-        r#"{"ci":[".github/workflows/ci.yml"],"hooks":[".husky/pre-commit"],"veri_files":[".veri.toml"],"dependencies":["requirements.txt"],"stubs":["app.sh"],"new_tests":["tests/new.sh"]}"#
-    );
-    assert_eq!(serde_json::from_str::<Listed>(&json).unwrap(), listed);
-}
-
-#[test]
-fn added_test_lines_are_the_tests_alone() {
-    let bench = Bench::new("cargo test");
-    let from = Files::of(&[("src/lib.rs", "pub fn a() {}\r\n"), ("tests/bin", "a\0b")]);
-    let to = from
-        .and(&[("src/lib.rs", "pub fn a() {}\r\npub fn stub() {}\r\n#[cfg(test)]\r\nmod tests {\r\n    #[test]\r\n    fn é() {}\r\n}\r\n"), ("tests/bin", "a\0c")])
-        .node(b"tests/\xff.txt", Node::File(b"line\n".to_vec()));
-    let added = added_test_lines(
-        &bench.repo,
-        bench.tree(&from),
-        bench.tree(&to),
-        &bench.paths,
-    )
-    .unwrap();
-    let added: BTreeMap<Vec<u8>, Vec<String>> = added.into_iter().collect();
-    assert_eq!(
-        added[b"src/lib.rs".as_slice()],
-        [
-            "#[cfg(test)]",
-            "mod tests {",
-            "    #[test]",
-            "    fn é() {}",
-            "}"
-        ]
-    );
-    assert_eq!(added[b"tests/\xff.txt".as_slice()], ["line"]);
-    assert!(added[b"tests/bin".as_slice()].is_empty());
-    let all = added_lines(&bench.repo, bench.tree(&from), bench.tree(&to), &|path| {
-        path == b"src/lib.rs"
-    })
-    .unwrap();
-    assert_eq!(all[0].1.len(), 6);
-}
-
-#[test]
-fn paths_are_shown_so_that_none_breaks_a_line() {
-    assert_eq!(show(b"a\nb\\\xffc\xc3\xa9"), "a\\x0ab\\\\\\xffc\u{e9}");
 }

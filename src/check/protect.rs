@@ -3,8 +3,8 @@
 use crate::check::lines::{TestLines, leaves, place};
 use crate::check::modules::still_reached;
 use crate::check::runner;
-use crate::check::tree::show;
-use crate::suite::paths::TestKind;
+use crate::check::tree::{folder_of, show};
+use crate::suite::paths::{TestKind, default_kind};
 use crate::suite::rust_items::{Leaf, LeafKind, RustFile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,27 @@ pub fn in_place(before: &TestLines, after: &TestLines) -> Vec<String> {
             }
         }
     }
+    broken.extend(unread(before, after));
     broken.extend(runner_changes(before, after));
+    broken
+}
+
+/// Sources that could not be parsed before either, and are not the same from their first test on.
+pub fn unread(before: &TestLines, after: &TestLines) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (path, old) in &before.unparsable {
+        let kept = match after.unparsable.get(path) {
+            Some(new) => new.tests == old.tests,
+            None => old.tests.is_empty(),
+        };
+        if !kept && before.entry(path) != after.entry(path) {
+            broken.push(format!(
+                "{}: this source cannot be parsed ({}), so that it has to stay as it is from its first test on",
+                show(path),
+                old.why
+            ));
+        }
+    }
     broken
 }
 
@@ -62,8 +82,8 @@ pub fn runner_changes(before: &TestLines, after: &TestLines) -> Vec<String> {
     }
     for (path, parts) in &after.parts {
         let was = before.parts.get(path);
-        // A manifest that is new configures a package that is new, the root's aside.
-        let new_package = !before.all.contains_key(path) && path.contains(&b'/');
+        // A manifest that is new may configure a package that is new; not one whose tests were there before it.
+        let new_package = !before.all.contains_key(path) && !holds_tests(before, path);
         for (name, value) in parts {
             let known = was.is_some_and(|was| was.contains_key(name));
             if !known && !new_package && !runner::may_appear(name, value) {
@@ -81,6 +101,21 @@ pub fn runner_changes(before: &TestLines, after: &TestLines) -> Vec<String> {
         ));
     }
     broken
+}
+
+/// Whether tests stand in a manifest's folder or below it; never for a manifest that is itself test data.
+fn holds_tests(lines: &TestLines, manifest: &[u8]) -> bool {
+    let folder = folder_of(manifest);
+    if default_kind(manifest) == Some(TestKind::Fixture) {
+        return false;
+    }
+    let mixed = lines.rust.keys().filter(|path| lines.mixed(path).is_some());
+    lines.files.keys().chain(mixed).any(|path| {
+        folder.is_empty()
+            || path
+                .strip_prefix(folder)
+                .is_some_and(|rest| rest.starts_with(b"/"))
+    })
 }
 
 /// Says so when a source is no longer compiled, or only behind a condition that is new.

@@ -22,11 +22,9 @@ pub fn put_test_lines_back(
     candidate: Oid,
     paths: &TestPaths,
 ) -> anyhow::Result<Oid> {
-    put_back(
-        repo,
-        &TestLines::of(repo, base, paths)?,
-        &TestLines::of(repo, candidate, paths)?,
-    )
+    let base = TestLines::of(repo, base, paths)?;
+    let candidate = base.of_next(repo, candidate, paths)?;
+    put_back(repo, &base, &candidate)
 }
 
 /// [`put_test_lines_back`] for trees that were read already.
@@ -38,7 +36,8 @@ pub fn put_back(repo: &Repository, base: &TestLines, candidate: &TestLines) -> a
     let test_files: BTreeSet<&Vec<u8>> = base.files.keys().chain(candidate.files.keys()).collect();
     for path in base.differing(candidate) {
         let (old, new) = (base.entry(path), candidate.entry(path));
-        if test_files.contains(path) {
+        let unread = |lines: &TestLines| lines.unparsable.get(path).map(|u| u.tests.clone());
+        if test_files.contains(path) || unread(base) != unread(candidate) {
             restore(&mut flat, path, old);
         } else if base.mixed(path).is_some() || candidate.mixed(path).is_some() {
             match (old, new) {
@@ -157,10 +156,17 @@ fn splice(base: (&str, Option<&RustFile>), candidate: (&str, Option<&RustFile>))
     let mut missing: Vec<&TestItem> = missing.map(|(_, item)| *item).collect();
     missing.sort_by_key(|item| item.span.start);
     for item in missing {
-        let within = names(&item.within);
-        // The innermost of its places that is still there; what is missing of them is written anew around it.
+        let within = &item.within;
+        // The innermost of its places that is still there, the very same one before one of the same name (modules
+        // for two platforms share theirs); what is missing of them is written anew around it.
         let found = (0..=within.len()).rev().find_map(|depth| {
-            let place = places.iter().find(|(names, _)| *names == within[..depth]);
+            let same = |place: &&(Vec<Container>, usize)| place.0 == within[..depth];
+            let alike =
+                |place: &&(Vec<Container>, usize)| names(&place.0) == names(&within[..depth]);
+            let place = places
+                .iter()
+                .find(same)
+                .or_else(|| places.iter().find(alike));
             place.map(|(_, close)| (depth, *close))
         });
         let (depth, at) = found.unwrap_or((0, source.len()));

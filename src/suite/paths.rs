@@ -204,8 +204,8 @@ fn name_of(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or(path)
 }
 
-/// What the default rules say.
-fn default_kind(path: &[u8]) -> Option<TestKind> {
+/// What the default rules say, command and configuration aside.
+pub fn default_kind(path: &[u8]) -> Option<TestKind> {
     let path = String::from_utf8_lossy(path);
     let (folders, name) = match path.rsplit_once('/') {
         Some((folders, name)) => (folders, name),
