@@ -546,7 +546,7 @@ impl Run<'_> {
                         shown: true,
                         reasons: Vec::new(),
                     },
-                    json!({ "run": run }),
+                    json!({ "run": *run }),
                 ),
                 Breaks::Refused { why } => {
                     let reasons = vec![format!(

@@ -295,7 +295,9 @@ pub(super) fn classify(error: &anyhow::Error, effect: &Effect) -> Bail {
 
 /// The cause that an error itself carries.
 pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
-    if let Some(bail) = error.chain().find_map(|e| e.downcast_ref::<Bail>()) {
+    // As an anyhow context it is found by the error itself, as a source by the chain.
+    let bail = error.downcast_ref::<Bail>();
+    if let Some(bail) = bail.or_else(|| error.chain().find_map(|e| e.downcast_ref::<Bail>())) {
         // The context above says what was attempted; the bail says the rest.
         return Some(bail.clone());
     }
