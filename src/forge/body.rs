@@ -1,1 +1,667 @@
-//! (to come)
+//! The draft pull request, for a review in ten minutes by somebody who has never heard of veri. Pure
+//! rendering of plain facts; [`super::Forge::open_pull`] sends it.
+
+use super::facts::{Answer, Verdict};
+use super::sanitize::{code, command, command_fence, cut, fence, inline, line};
+use crate::role::{Claim, Phase};
+use serde::{Deserialize, Serialize};
+
+/// What the pull request tells. Every text counts as untrusted but `test_command`, `checks` and
+/// `evidence_command`, which are the person's own and stay copyable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PullFacts {
+    /// The issue's number.
+    pub issue_number: u64,
+    /// How people refer to the issue: `#42`, `acme/bank#42`.
+    pub issue_ref: String,
+    /// The issue's title.
+    pub issue_title: String,
+    /// The branch that holds the work.
+    pub branch: String,
+    /// The branch that it started from.
+    pub base: String,
+    /// The command that runs the suite.
+    pub test_command: String,
+    /// Extra commands that had to pass as well.
+    pub checks: Vec<String>,
+    /// The acceptance criteria, in the ledger's order.
+    pub criteria: Vec<Criterion>,
+    /// The steps, in the ledger's order.
+    pub steps: Vec<Step>,
+    /// What else the reviewer should look at. No-test and already-there steps, assumptions and the
+    /// merge are told from the other facts and need not be here.
+    pub eye: Vec<Eye>,
+    /// What merging the newest base would do.
+    pub merge: Merge,
+    /// Commands that repeat the evidence in the reader's clone.
+    pub evidence_command: String,
+    /// The ledger as it stands on the branch.
+    pub ledger_text: String,
+    /// What the agents cost in US dollars, where known.
+    pub cost_usd: Option<f64>,
+    /// Wall time of the run in seconds.
+    pub wall_seconds: u64,
+    /// How many agents were started.
+    pub leaves: u32,
+    /// How often the suite was run.
+    pub suite_runs: u32,
+}
+
+/// One acceptance criterion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Criterion {
+    /// `AC1`.
+    pub id: String,
+    /// What must hold.
+    pub text: String,
+    /// Why it is believed, when the issue does not say it in so many words.
+    pub inferred: Option<String>,
+    /// The numbers of the steps that serve it.
+    pub steps: Vec<u32>,
+}
+
+/// How a step was shown to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// By a test that failed before and passes after.
+    Tested,
+    /// Without a test, for this reason.
+    NoTest(String),
+    /// By a test that passed at once: nothing had to be written.
+    AlreadyThere,
+}
+
+/// What became of tidying up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refactor {
+    /// A change was committed.
+    Done,
+    /// There was nothing to tidy.
+    Nothing,
+    /// A change was tried and dropped, for this reason.
+    Dropped(String),
+    /// It was not asked for.
+    Off,
+}
+
+/// One finished step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its number.
+    pub number: u32,
+    /// Its title.
+    pub title: String,
+    /// The criteria that it serves.
+    pub criteria: Vec<String>,
+    /// How it was shown to be done.
+    pub kind: StepKind,
+    /// Its commits, oldest first.
+    pub commits: Vec<Commit>,
+    /// The tests that it added or changed.
+    pub tests: Vec<Tests>,
+    /// The files that it changed, tests included.
+    pub files_changed: Vec<FileChange>,
+    /// What verifiers said, in order.
+    pub verdicts: Vec<Verdict>,
+    /// How many revisions it took.
+    pub revisions: u32,
+    /// How many agents had to be ended as stuck.
+    pub stuck_retries: u32,
+    /// What became of tidying up.
+    pub refactor: Refactor,
+}
+
+/// One commit of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// Its abbreviated object id.
+    pub short: String,
+    /// Its subject.
+    pub subject: String,
+    /// The phase that it concluded.
+    pub phase: Phase,
+}
+
+/// Tests in one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tests {
+    /// The file.
+    pub path: String,
+    /// The names of the tests, where the runner's results or the language tell them.
+    pub names: Vec<String>,
+}
+
+/// How much a file changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The file.
+    pub path: String,
+    /// Lines added.
+    pub added: u32,
+    /// Lines removed.
+    pub removed: u32,
+}
+
+/// What merging the newest base into the branch does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Merge {
+    /// It merges; the suite ran on the result.
+    Clean {
+        /// Whether the suite passed there.
+        suite_passed: bool,
+    },
+    /// It conflicts in these files.
+    Conflict(Vec<String>),
+    /// It was not tried, for this reason.
+    NotTried(String),
+}
+
+/// Something that a reviewer should look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Eye {
+    /// Of what kind.
+    pub what: EyeKind,
+    /// The step that it happened in.
+    pub step: Option<u32>,
+    /// What exactly: paths, names, reasons.
+    pub detail: String,
+}
+
+/// The kinds, in the order in which they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EyeKind {
+    /// Old tests were changed because the new behaviour rightly breaks them.
+    ReopenedTest,
+    /// CI, hooks or configuration were changed.
+    CiHooksConfig,
+    /// Dependencies were added or changed.
+    Dependencies,
+    /// Existing tests were changed.
+    ExistingTest,
+    /// The newest base does not merge cleanly.
+    MergeConflict,
+    /// The suite fails with the newest base merged.
+    MergeFails,
+    /// A verifier's reject was overruled.
+    Overruled,
+    /// A step has no test.
+    NoTest,
+    /// A step's behaviour was there before.
+    AlreadyThere,
+    /// A criterion is an assumption.
+    Assumption,
+    /// Code outside tests was written together with a test, so that it compiles.
+    Stub,
+    /// Commits by hand.
+    ByHandCommit,
+    /// A step was ticked by hand.
+    ByHandTick,
+    /// Tests passed only when run again.
+    Flaky,
+    /// Tests that failed before the work began and may go on failing.
+    KnownFailing,
+    /// It was not shown that the suite tests this code and no other.
+    Isolation,
+    /// Anything else.
+    Other,
+}
+
+impl EyeKind {
+    fn words(self) -> &'static str {
+        match self {
+            EyeKind::ReopenedTest => {
+                "Old test changed: the new behaviour breaks it, a second agent agreed"
+            }
+            EyeKind::CiHooksConfig => "CI, hooks or configuration changed",
+            EyeKind::Dependencies => "Dependencies changed",
+            EyeKind::ExistingTest => "Existing test changed",
+            EyeKind::MergeConflict => "Merge conflict with the base",
+            EyeKind::MergeFails => "The suite fails once the newest base is merged in",
+            EyeKind::Overruled => "A second agent objected and was overruled",
+            EyeKind::NoTest => "No test",
+            EyeKind::AlreadyThere => "Already there",
+            EyeKind::Assumption => "Assumption",
+            EyeKind::Stub => "Code written before its test failed, so that the test compiles",
+            EyeKind::ByHandCommit => "Committed by hand",
+            EyeKind::ByHandTick => "Ticked by hand, not proven by this run",
+            EyeKind::Flaky => "Flaky: failed, then passed when run again",
+            EyeKind::KnownFailing => "Failing since before this work",
+            EyeKind::Isolation => "Not shown that the suite tests exactly this code",
+            EyeKind::Other => "Note",
+        }
+    }
+}
+
+/// The pull request's title: the issue's, and its reference.
+pub fn title(facts: &PullFacts) -> String {
+    format!("{} ({})", line(&facts.issue_title, 200), reference(facts))
+}
+
+/// The pull request's body: at most 60,000 bytes.
+pub fn render(facts: &PullFacts) -> String {
+    let mut out = format!(
+        "<!-- veri:issue-{}:pull -->\nCloses {}\n\n## What changed\n\n{}",
+        facts.issue_number,
+        reference(facts),
+        summary(facts)
+    );
+    push_bounded(&mut out, facts.steps.iter().map(step_line), 15_000, "steps");
+    out.push_str(&format!("\n{}\n", how_proven(facts)));
+    out.push_str("\n## What the issue asks for, and what shows it\n\n");
+    push_bounded(
+        &mut out,
+        facts.criteria.iter().map(|c| criterion(facts, c)),
+        13_000,
+        "criteria",
+    );
+    out.push_str("## Needs your eye\n\n");
+    push_bounded(&mut out, eye(facts).iter().map(eye_line), 10_000, "points");
+    out.push_str(&format!(
+        "\n## See for yourself\n\nThis repeats the evidence in your clone:\n\n{}\n",
+        command_fence(&facts.evidence_command, 3_000)
+    ));
+    fold(
+        &mut out,
+        "The plan, with every step ticked (the ledger)",
+        &ledger(facts),
+    );
+    fold(
+        &mut out,
+        "What the second agents said, and how many attempts it took",
+        &verdicts(facts),
+    );
+    fold(&mut out, "Cost and time", &cost(facts));
+    out
+}
+
+/// The reference that closes the issue: checked, because it is the one thing written raw.
+fn reference(facts: &PullFacts) -> String {
+    let number = format!("#{}", facts.issue_number);
+    let repository = facts.issue_ref.strip_suffix(&number).unwrap_or_default();
+    let fine = repository.len() <= 200
+        && repository.split('/').count() == 2
+        && repository
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
+    if fine {
+        format!("{repository}{number}")
+    } else {
+        number
+    }
+}
+
+fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+fn summary(facts: &PullFacts) -> String {
+    let commits = facts.steps.iter().map(|step| step.commits.len()).sum();
+    let mut files: Vec<&str> = facts
+        .steps
+        .iter()
+        .flat_map(|s| s.files_changed.iter().map(|f| f.path.as_str()))
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    let merged = match &facts.merge {
+        Merge::Clean { suite_passed: true } => {
+            " It merges into the newest base, and the suite passes on the result.".to_owned()
+        }
+        Merge::Clean {
+            suite_passed: false,
+        }
+        | Merge::Conflict(_) => String::new(),
+        Merge::NotTried(why) => {
+            format!(
+                " Merging it into the newest base was not tried: {}.",
+                inline(why, 300)
+            )
+        }
+    };
+    format!(
+        "{}, done in {} ({}, {}) on {}, started from {}.{merged}\n\n",
+        inline(&facts.issue_title, 240),
+        count(facts.steps.len(), "step", "steps"),
+        count(commits, "commit", "commits"),
+        count(files.len(), "file", "files"),
+        code(&facts.branch, 200),
+        code(&facts.base, 200),
+    )
+}
+
+/// How many files, tests or attempts are named in one place.
+const NAMED_MAX: usize = 8;
+
+fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
+    let total = items.len();
+    let mut items: Vec<String> = items.take(NAMED_MAX).collect();
+    if total > items.len() {
+        items.push(format!("{} more", total - items.len()));
+    }
+    match items.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, first)) => format!("{} and {last}", first.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn step_line(step: &Step) -> String {
+    let commits = step.commits.iter().map(|commit| {
+        let what = match (commit.phase, &step.kind) {
+            (Phase::Refactor, _) => "tidied up in",
+            (_, StepKind::Tested) => "test and code in",
+            (_, StepKind::AlreadyThere) => "test in",
+            (_, StepKind::NoTest(_)) => "changed in",
+        };
+        format!("{what} {}", code(&commit.short, 60))
+    });
+    let mut out = format!("{}. **{}**", step.number, inline(&step.title, 240));
+    if !step.commits.is_empty() {
+        out.push_str(&format!(" — {}", listed(commits)));
+    }
+    if !step.files_changed.is_empty() {
+        let files = step.files_changed.iter().map(|file| {
+            format!(
+                "{} (+{} −{})",
+                code(&file.path, 200),
+                file.added,
+                file.removed
+            )
+        });
+        out.push_str(&format!("  \n   {}", listed(files)));
+    }
+    out.push('\n');
+    out
+}
+
+fn how_proven(facts: &PullFacts) -> String {
+    let mut suite = command(&facts.test_command, 500);
+    if !facts.checks.is_empty() {
+        let checks = listed(facts.checks.iter().map(|check| command(check, 300)));
+        suite.push_str(&format!(", and with it {checks}"));
+    }
+    let exceptions = if facts.steps.iter().all(|step| step.kind == StepKind::Tested) {
+        ""
+    } else {
+        " Steps for which it was otherwise are named under *Needs your eye*."
+    };
+    format!(
+        "How each step was proven: the work was done by coding agents under veri, a program that writes \
+         no code and takes nobody's word. A step is one small piece of behaviour. Its test was written \
+         first, and veri saw the suite fail because of it, in a clean checkout, twice. Then the code was \
+         written, and veri saw that same test, unchanged, pass with the whole suite ({suite}). Each time \
+         a second agent, which saw the test and the code but none of the first one's reasoning, judged \
+         the claim before it was committed.{exceptions} Nothing is merged by itself: that is for you to \
+         decide."
+    )
+}
+
+fn criterion(facts: &PullFacts, criterion: &Criterion) -> String {
+    let mut out = format!(
+        "**{}: {}**",
+        inline(&criterion.id, 40),
+        inline(&criterion.text, 600)
+    );
+    if criterion.inferred.is_some() {
+        out.push_str(" (an assumption)");
+    }
+    out.push_str("  \n");
+    let mut sentences = vec![];
+    for step in facts
+        .steps
+        .iter()
+        .filter(|step| criterion.steps.contains(&step.number))
+    {
+        let tests = listed(step.tests.iter().map(|tests| {
+            let path = code(&tests.path, 200);
+            match tests.names.is_empty() {
+                true => path,
+                false => format!(
+                    "{} in {path}",
+                    listed(tests.names.iter().map(|name| code(name, 200)))
+                ),
+            }
+        }));
+        let tests = if tests.is_empty() {
+            "its test".to_owned()
+        } else {
+            tests
+        };
+        sentences.push(match &step.kind {
+            StepKind::Tested => {
+                format!(
+                    "Step {}: {tests}, failing before the code was written and passing now.",
+                    step.number
+                )
+            }
+            StepKind::AlreadyThere => format!(
+                "Step {}: {tests}, passing at once because the behaviour was already there.",
+                step.number
+            ),
+            StepKind::NoTest(why) => format!(
+                "Step {}, without a test: {}.",
+                step.number,
+                inline(why, 300)
+            ),
+        });
+    }
+    if sentences.is_empty() {
+        sentences.push("No finished step serves it.".to_owned());
+    }
+    out.push_str(&sentences.join(" "));
+    out.push_str("\n\n");
+    out
+}
+
+/// All that needs the reviewer's eye, in order: as told, and what follows from the other facts.
+fn eye(facts: &PullFacts) -> Vec<Eye> {
+    let mut eye = facts.eye.clone();
+    let mut add = |what, step, detail: String| eye.push(Eye { what, step, detail });
+    match &facts.merge {
+        Merge::Conflict(paths) => add(EyeKind::MergeConflict, None, paths.join(", ")),
+        Merge::Clean {
+            suite_passed: false,
+        } => {
+            add(
+                EyeKind::MergeFails,
+                None,
+                format!("it passes on {} alone", facts.branch),
+            );
+        }
+        Merge::Clean { suite_passed: true } | Merge::NotTried(_) => {}
+    }
+    for step in &facts.steps {
+        match &step.kind {
+            StepKind::Tested => {}
+            StepKind::NoTest(why) => {
+                add(
+                    EyeKind::NoTest,
+                    Some(step.number),
+                    format!("{}: {why}", step.title),
+                );
+            }
+            StepKind::AlreadyThere => add(
+                EyeKind::AlreadyThere,
+                Some(step.number),
+                format!(
+                    "{}: the test passed at once. That it tests something was shown by a small change \
+                     to the code under which it fails",
+                    step.title
+                ),
+            ),
+        }
+    }
+    for criterion in &facts.criteria {
+        if let Some(why) = &criterion.inferred {
+            let detail = format!("{} ({}): {why}", criterion.id, criterion.text);
+            add(EyeKind::Assumption, None, detail);
+        }
+    }
+    eye.sort_by_key(|point| (point.what, point.step));
+    if eye.is_empty() {
+        return vec![Eye {
+            what: EyeKind::Other,
+            step: None,
+            detail: "nothing out of the ordinary: no existing test, dependency, CI file, hook or \
+                     configuration was changed, no assumption was made, no step is without a test"
+                .to_owned(),
+        }];
+    }
+    eye
+}
+
+fn eye_line(point: &Eye) -> String {
+    let step = point
+        .step
+        .map(|n| format!(" (step {n})"))
+        .unwrap_or_default();
+    format!(
+        "- **{}**{step}: {}\n",
+        point.what.words(),
+        inline(&point.detail, 900)
+    )
+}
+
+fn ledger(facts: &PullFacts) -> String {
+    const MAX: usize = 7_000;
+    let mut out = fence(&facts.ledger_text, "markdown", MAX);
+    if cut(&facts.ledger_text, MAX).1 {
+        let path = format!(".tdd/issue-{}.md", facts.issue_number);
+        out.push_str(&format!(
+            "\nThe whole of it is {} on the branch.\n",
+            code(&path, 99)
+        ));
+    }
+    out
+}
+
+fn verdicts(facts: &PullFacts) -> String {
+    let mut out = String::new();
+    let blocks = facts.steps.iter().map(|step| {
+        let mut block = format!("**Step {}: {}**", step.number, inline(&step.title, 240));
+        block.push_str(&match step.revisions {
+            0 => " — at the first attempt".to_owned(),
+            n => format!(" — after {}", count(n as usize, "revision", "revisions")),
+        });
+        if step.stuck_retries > 0 {
+            let stuck = count(step.stuck_retries as usize, "agent", "agents");
+            block.push_str(&format!(", {stuck} ended as stuck and started afresh"));
+        }
+        block.push_str(match &step.refactor {
+            Refactor::Done | Refactor::Off => "",
+            Refactor::Nothing => ", nothing to tidy up",
+            Refactor::Dropped(_) => ", tidying up was dropped",
+        });
+        if let Refactor::Dropped(why) = &step.refactor {
+            block.push_str(&format!(": {}", inline(why, 200)));
+        }
+        block.push_str("\n\n");
+        let hidden = step.verdicts.len().saturating_sub(NAMED_MAX);
+        if hidden > 0 {
+            block.push_str(&format!(
+                "- {} before these\n",
+                count(hidden, "verdict", "verdicts")
+            ));
+        }
+        for verdict in &step.verdicts[hidden..] {
+            block.push_str(&verdict_line(verdict));
+        }
+        block.push('\n');
+        block
+    });
+    push_bounded(&mut out, blocks, 9_000, "steps");
+    out
+}
+
+fn verdict_line(verdict: &Verdict) -> String {
+    let what = match verdict.claim {
+        Claim::Red => "The test",
+        Claim::AlreadyThere => "The behaviour is already there",
+        Claim::Green => "The code",
+        Claim::Refactor => "The tidying up",
+        Claim::NoTest => "The change without a test",
+    };
+    let attempt = match verdict.attempt {
+        0 | 1 => String::new(),
+        n => format!(", attempt {n}"),
+    };
+    let answer = match verdict.answer {
+        Answer::Approve => "agreed",
+        Answer::Reject => "not agreed",
+        Answer::Overruled => "not agreed, overruled",
+    };
+    let mut reasons: Vec<String> = verdict
+        .reasons
+        .iter()
+        .take(4)
+        .map(|reason| inline(reason, 400))
+        .collect();
+    if verdict.reasons.len() > reasons.len() {
+        reasons.push(format!(
+            "and {} more",
+            verdict.reasons.len() - reasons.len()
+        ));
+    }
+    let colon = if reasons.is_empty() { "" } else { ": " };
+    format!(
+        "- {what}{attempt}: **{answer}**{colon}{}\n",
+        reasons.join("; ")
+    )
+}
+
+fn cost(facts: &PullFacts) -> String {
+    let cost = match facts.cost_usd {
+        Some(usd) => format!("{usd:.2} USD"),
+        None => "cost not known (the agents do not say)".to_owned(),
+    };
+    let (hours, minutes, seconds) = (
+        facts.wall_seconds / 3600,
+        facts.wall_seconds / 60 % 60,
+        facts.wall_seconds % 60,
+    );
+    let wall = match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, _) => format!("{minutes} min {seconds} s"),
+        _ => format!("{hours} h {minutes} min"),
+    };
+    format!(
+        "{wall}, {}, {} of the suite, {cost}.\n",
+        count(facts.leaves as usize, "agent started", "agents started"),
+        count(facts.suite_runs as usize, "run", "runs"),
+    )
+}
+
+fn fold(out: &mut String, summary: &str, inside: &str) {
+    let inside = inside.trim_end();
+    out.push_str(&format!(
+        "<details><summary>{summary}</summary>\n\n{inside}\n\n</details>\n\n"
+    ));
+}
+
+/// Pushes items up to `max` bytes; says how many were left out.
+fn push_bounded(
+    out: &mut String,
+    items: impl ExactSizeIterator<Item = String>,
+    max: usize,
+    many: &str,
+) {
+    let (total, end) = (items.len(), out.len() + max);
+    for (at, item) in items.enumerate() {
+        if out.len() + item.len() > end {
+            out.push_str(&format!(
+                "\n… and {} more {many}, not shown here.\n\n",
+                total - at
+            ));
+            return;
+        }
+        out.push_str(&item);
+    }
+}
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Credentials out of texts that others will read.
 
-use regex::{Captures, Regex};
+use regex::{Captures, Regex, RegexSet};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -9,43 +9,52 @@ const REDACTED: &str = "[redacted]";
 
 /// Each pattern's group 1, where it has one, is kept. The shapes are those that the vendors publish
 /// for secret scanning, with minimal lengths a little below the real ones.
+const PATTERNS: [&str; 18] = [
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
+    r"gh[pousr]_[A-Za-z0-9]{16,}",
+    r"github_pat_[A-Za-z0-9_]{16,}",
+    r"glpat-[A-Za-z0-9_-]{16,}",
+    r"\bsk-[A-Za-z0-9_-]{16,}",
+    r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}",
+    r"AIza[A-Za-z0-9_-]{30,}",
+    r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
+    r"npm_[A-Za-z0-9]{30,}",
+    r"pypi-[A-Za-z0-9_-]{30,}",
+    r"\bcio[A-Za-z0-9]{32}\b",
+    r"hf_[A-Za-z0-9]{30,}",
+    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}",
+    r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{16,}",
+    r"(?i)(\bauthorization:\s*(?:token\s+)?)[A-Za-z0-9._~+/=-]{16,}",
+    r"(://)[^/\s:@]+:[^/\s@]+@",
+    r#"(\b[A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY)[A-Z0-9_]*=["']?)[^\s"'\[]{8,}"#,
+];
+
+struct Finder {
+    /// All patterns in one pass: nearly every text has none.
+    any: RegexSet,
+    each: Vec<Regex>,
+}
+
 #[allow(clippy::expect_used)] // Constant patterns, compiled by every test of this room.
-static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    [
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
-        r"gh[pousr]_[A-Za-z0-9]{16,}",
-        r"github_pat_[A-Za-z0-9_]{16,}",
-        r"glpat-[A-Za-z0-9_-]{16,}",
-        r"\bsk-[A-Za-z0-9_-]{16,}",
-        r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
-        r"(?:AKIA|ASIA)[A-Z0-9]{16}",
-        r"AIza[A-Za-z0-9_-]{30,}",
-        r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
-        r"npm_[A-Za-z0-9]{30,}",
-        r"pypi-[A-Za-z0-9_-]{30,}",
-        r"\bcio[A-Za-z0-9]{32}\b",
-        r"hf_[A-Za-z0-9]{30,}",
-        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}",
-        r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{16,}",
-        r"(?i)(\bauthorization:\s*(?:token\s+)?)[A-Za-z0-9._~+/=-]{16,}",
-        r"(://)[^/\s:@]+:[^/\s@]+@",
-        r#"(\b[A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY)[A-Z0-9_]*=["']?)[^\s"'\[]{8,}"#,
-    ]
-    .iter()
-    .map(|pattern| Regex::new(pattern).expect("a constant pattern"))
-    .collect()
+static FINDER: LazyLock<Finder> = LazyLock::new(|| Finder {
+    any: RegexSet::new(PATTERNS).expect("constant patterns"),
+    each: PATTERNS
+        .iter()
+        .map(|pattern| Regex::new(pattern).expect("a constant pattern"))
+        .collect(),
 });
 
 /// The text with every credential that is recognised by its shape replaced by `[redacted]`.
 pub(super) fn redact(text: &str) -> String {
+    let replace = |found: &Captures<'_>| {
+        let kept = found.get(1).map_or("", |kept| kept.as_str());
+        let after = if found[0].ends_with('@') { "@" } else { "" };
+        format!("{kept}{REDACTED}{after}")
+    };
     let mut text = Cow::Borrowed(text);
-    for pattern in PATTERNS.iter() {
-        let replace = |found: &Captures<'_>| {
-            let kept = found.get(1).map_or("", |kept| kept.as_str());
-            let after = if found[0].ends_with('@') { "@" } else { "" };
-            format!("{kept}{REDACTED}{after}")
-        };
-        if let Cow::Owned(redacted) = pattern.replace_all(&text, replace) {
+    for at in &FINDER.any.matches(&text) {
+        if let Cow::Owned(redacted) = FINDER.each[at].replace_all(&text, replace) {
             text = Cow::Owned(redacted);
         }
     }

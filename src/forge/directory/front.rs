@@ -39,7 +39,7 @@ impl Document {
     /// Reads a text; None when it has no front matter.
     pub fn parse(text: &str) -> Result<Option<Document>, FrontError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let text = text.replace("\r\n", "\n");
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let mut lines = text.split_inclusive('\n');
         let first = lines.next().unwrap_or_default();
         if first.trim_end() != "---" {
@@ -343,6 +343,8 @@ mod tests {
         assert_eq!(document.flag("locked").unwrap_err().line, 3);
         assert_eq!(document.text("title").unwrap_err().line, 5);
         assert_eq!(Document::parse("no front matter").unwrap(), None);
+        // A lone CR before the line feed that rendering adds became CRLF.
+        assert_eq!(read(&read("---\n---\n\r").render()), read("---\n---\n\n"));
     }
 
     proptest! {
