@@ -1,240 +1,11 @@
 //! The draft pull request, for a review in ten minutes by somebody who has never heard of veri. Pure
 //! rendering of plain facts; [`super::Forge::open_pull`] sends it.
 
-use super::facts::{Answer, Verdict};
+use super::facts::{
+    Answer, Criterion, Eye, EyeKind, Merge, PullFacts, Refactor, Step, StepKind, Verdict,
+};
 use super::sanitize::{code, command, command_fence, cut, fence, inline, line};
 use crate::role::{Claim, Phase};
-use serde::{Deserialize, Serialize};
-
-/// What the pull request tells. Every text counts as untrusted but `test_command`, `checks` and
-/// `evidence_command`, which are the person's own and stay copyable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PullFacts {
-    /// The issue's number.
-    pub issue_number: u64,
-    /// How people refer to the issue: `#42`, `acme/bank#42`.
-    pub issue_ref: String,
-    /// The issue's title.
-    pub issue_title: String,
-    /// The branch that holds the work.
-    pub branch: String,
-    /// The branch that it started from.
-    pub base: String,
-    /// The command that runs the suite.
-    pub test_command: String,
-    /// Extra commands that had to pass as well.
-    pub checks: Vec<String>,
-    /// The acceptance criteria, in the ledger's order.
-    pub criteria: Vec<Criterion>,
-    /// The steps, in the ledger's order.
-    pub steps: Vec<Step>,
-    /// What else the reviewer should look at. No-test and already-there steps, assumptions and the
-    /// merge are told from the other facts and need not be here.
-    pub eye: Vec<Eye>,
-    /// What merging the newest base would do.
-    pub merge: Merge,
-    /// Commands that repeat the evidence in the reader's clone.
-    pub evidence_command: String,
-    /// The ledger as it stands on the branch.
-    pub ledger_text: String,
-    /// What the agents cost in US dollars, where known.
-    pub cost_usd: Option<f64>,
-    /// Wall time of the run in seconds.
-    pub wall_seconds: u64,
-    /// How many agents were started.
-    pub leaves: u32,
-    /// How often the suite was run.
-    pub suite_runs: u32,
-}
-
-/// One acceptance criterion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Criterion {
-    /// `AC1`.
-    pub id: String,
-    /// What must hold.
-    pub text: String,
-    /// Why it is believed, when the issue does not say it in so many words.
-    pub inferred: Option<String>,
-    /// The numbers of the steps that serve it.
-    pub steps: Vec<u32>,
-}
-
-/// How a step was shown to be done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepKind {
-    /// By a test that failed before and passes after.
-    Tested,
-    /// Without a test, for this reason.
-    NoTest(String),
-    /// By a test that passed at once: nothing had to be written.
-    AlreadyThere,
-}
-
-/// What became of tidying up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Refactor {
-    /// A change was committed.
-    Done,
-    /// There was nothing to tidy.
-    Nothing,
-    /// A change was tried and dropped, for this reason.
-    Dropped(String),
-    /// It was not asked for.
-    Off,
-}
-
-/// One finished step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// Its number.
-    pub number: u32,
-    /// Its title.
-    pub title: String,
-    /// The criteria that it serves.
-    pub criteria: Vec<String>,
-    /// How it was shown to be done.
-    pub kind: StepKind,
-    /// Its commits, oldest first.
-    pub commits: Vec<Commit>,
-    /// The tests that it added or changed.
-    pub tests: Vec<Tests>,
-    /// The files that it changed, tests included.
-    pub files_changed: Vec<FileChange>,
-    /// What verifiers said, in order.
-    pub verdicts: Vec<Verdict>,
-    /// How many revisions it took.
-    pub revisions: u32,
-    /// How many agents had to be ended as stuck.
-    pub stuck_retries: u32,
-    /// What became of tidying up.
-    pub refactor: Refactor,
-}
-
-/// One commit of a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commit {
-    /// Its abbreviated object id.
-    pub short: String,
-    /// Its subject.
-    pub subject: String,
-    /// The phase that it concluded.
-    pub phase: Phase,
-}
-
-/// Tests in one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tests {
-    /// The file.
-    pub path: String,
-    /// The names of the tests, where the runner's results or the language tell them.
-    pub names: Vec<String>,
-}
-
-/// How much a file changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    /// The file.
-    pub path: String,
-    /// Lines added.
-    pub added: u32,
-    /// Lines removed.
-    pub removed: u32,
-}
-
-/// What merging the newest base into the branch does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Merge {
-    /// It merges; the suite ran on the result.
-    Clean {
-        /// Whether the suite passed there.
-        suite_passed: bool,
-    },
-    /// It conflicts in these files.
-    Conflict(Vec<String>),
-    /// It was not tried, for this reason.
-    NotTried(String),
-}
-
-/// Something that a reviewer should look at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Eye {
-    /// Of what kind.
-    pub what: EyeKind,
-    /// The step that it happened in.
-    pub step: Option<u32>,
-    /// What exactly: paths, names, reasons.
-    pub detail: String,
-}
-
-/// The kinds, in the order in which they are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EyeKind {
-    /// Old tests were changed because the new behaviour rightly breaks them.
-    ReopenedTest,
-    /// CI, hooks or configuration were changed.
-    CiHooksConfig,
-    /// Dependencies were added or changed.
-    Dependencies,
-    /// Existing tests were changed.
-    ExistingTest,
-    /// The newest base does not merge cleanly.
-    MergeConflict,
-    /// The suite fails with the newest base merged.
-    MergeFails,
-    /// A verifier's reject was overruled.
-    Overruled,
-    /// A step has no test.
-    NoTest,
-    /// A step's behaviour was there before.
-    AlreadyThere,
-    /// A criterion is an assumption.
-    Assumption,
-    /// Code outside tests was written together with a test, so that it compiles.
-    Stub,
-    /// Commits by hand.
-    ByHandCommit,
-    /// A step was ticked by hand.
-    ByHandTick,
-    /// Tests passed only when run again.
-    Flaky,
-    /// Tests that failed before the work began and may go on failing.
-    KnownFailing,
-    /// It was not shown that the suite tests this code and no other.
-    Isolation,
-    /// Anything else.
-    Other,
-}
-
-impl EyeKind {
-    fn words(self) -> &'static str {
-        match self {
-            EyeKind::ReopenedTest => {
-                "Old test changed: the new behaviour breaks it, a second agent agreed"
-            }
-            EyeKind::CiHooksConfig => "CI, hooks or configuration changed",
-            EyeKind::Dependencies => "Dependencies changed",
-            EyeKind::ExistingTest => "Existing test changed",
-            EyeKind::MergeConflict => "Merge conflict with the base",
-            EyeKind::MergeFails => "The suite fails once the newest base is merged in",
-            EyeKind::Overruled => "A second agent objected and was overruled",
-            EyeKind::NoTest => "No test",
-            EyeKind::AlreadyThere => "Already there",
-            EyeKind::Assumption => "Assumption",
-            EyeKind::Stub => "Code written before its test failed, so that the test compiles",
-            EyeKind::ByHandCommit => "Committed by hand",
-            EyeKind::ByHandTick => "Ticked by hand, not proven by this run",
-            EyeKind::Flaky => "Flaky: failed, then passed when run again",
-            EyeKind::KnownFailing => "Failing since before this work",
-            EyeKind::Isolation => "Not shown that the suite tests exactly this code",
-            EyeKind::Other => "Note",
-        }
-    }
-}
 
 /// The pull request's title: the issue's, and its reference.
 pub fn title(facts: &PullFacts) -> String {
@@ -514,6 +285,30 @@ fn eye(facts: &PullFacts) -> Vec<Eye> {
     eye
 }
 
+fn eye_words(what: EyeKind) -> &'static str {
+    match what {
+        EyeKind::ReopenedTest => {
+            "Old test changed: the new behaviour breaks it, a second agent agreed"
+        }
+        EyeKind::CiHooksConfig => "CI, hooks or configuration changed",
+        EyeKind::Dependencies => "Dependencies changed",
+        EyeKind::ExistingTest => "Existing test changed",
+        EyeKind::MergeConflict => "Merge conflict with the base",
+        EyeKind::MergeFails => "The suite fails once the newest base is merged in",
+        EyeKind::Overruled => "A second agent objected and was overruled",
+        EyeKind::NoTest => "No test",
+        EyeKind::AlreadyThere => "Already there",
+        EyeKind::Assumption => "Assumption",
+        EyeKind::Stub => "Code written before its test failed, so that the test compiles",
+        EyeKind::ByHandCommit => "Committed by hand",
+        EyeKind::ByHandTick => "Ticked by hand, not proven by this run",
+        EyeKind::Flaky => "Flaky: failed, then passed when run again",
+        EyeKind::KnownFailing => "Failing since before this work",
+        EyeKind::Isolation => "Not shown that the suite tests exactly this code",
+        EyeKind::Other => "Note",
+    }
+}
+
 fn eye_line(point: &Eye) -> String {
     let step = point
         .step
@@ -521,7 +316,7 @@ fn eye_line(point: &Eye) -> String {
         .unwrap_or_default();
     format!(
         "- **{}**{step}: {}\n",
-        point.what.words(),
+        eye_words(point.what),
         inline(&point.detail, 900)
     )
 }

@@ -1,3 +1,4 @@
+use super::super::facts::{Commit, FileChange, Tests};
 use super::*;
 
 /// A run of three steps as it may well go: one reject, one assumption, one step of documentation.
@@ -230,9 +231,9 @@ fn the_largest_run_fits() {
             12
         ];
     }
-    facts.steps = facts.steps.iter().cycle().take(80).cloned().collect();
-    facts.criteria = facts.criteria.iter().cycle().take(80).cloned().collect();
-    facts.eye = facts.eye.iter().cycle().take(80).cloned().collect();
+    facts.steps = facts.steps.iter().cycle().take(40).cloned().collect();
+    facts.criteria = facts.criteria.iter().cycle().take(40).cloned().collect();
+    facts.eye = facts.eye.iter().cycle().take(40).cloned().collect();
     facts
         .eye
         .iter_mut()
