@@ -561,8 +561,10 @@ impl Run<'_> {
                         Value::Null,
                     )
                 }
-                Breaks::Ended(Outcome::Bail(bail)) => return Err(bail.into()),
-                Breaks::Ended(_) => return Err(StoppedInSuite.into()),
+                Breaks::Ended(outcome) => match *outcome {
+                    Outcome::Bail(bail) => return Err(bail.into()),
+                    _ => return Err(StoppedInSuite.into()),
+                },
             },
         )
     }
