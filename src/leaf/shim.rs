@@ -282,7 +282,7 @@ impl Shim {
             .stdout(stdout)
             .stderr(stderr)
             .process_group(0);
-        sys::die_with_parent(&mut command);
+        sys::unblocked_and_dying_with_parent(&mut command);
         let child = command.spawn()?;
         // Dropping `Child` neither waits nor kills: `Tree` reaps.
         Ok((Pid::from_raw(child.id() as i32), outputs))

@@ -1,0 +1,3 @@
+//! Whole-program tests: real processes, real files, nothing left behind.
+
+mod leaf;
