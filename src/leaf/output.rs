@@ -1,7 +1,7 @@
 //! The files that a leaf writes to: made anew, appended to, kept bounded, and kept under the launch's name.
 
-use super::LaunchId;
 use super::records::{Records, Started, remove};
+use super::spec::LaunchId;
 use anyhow::Context;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

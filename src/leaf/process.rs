@@ -1,6 +1,7 @@
 //! Which process is which: `/proc`, start times, boot ids and handles that survive the reuse of pids.
 
-use super::{LAUNCH_VAR, LaunchId, sys};
+use super::spec::{LAUNCH_VAR, LaunchId};
+use super::sys;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -179,12 +180,10 @@ pub(super) fn of_launch(launch: &LaunchId, except: &[Pid]) -> Vec<Handle> {
     let entry = format!("{LAUNCH_VAR}={launch}");
     let mut found = Vec::new();
     for pid in pids().filter(|pid| !except.contains(pid)) {
-        let owned = fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| m.uid() == user);
         // A first look without a handle: nearly every process is none of ours, and the look is all it costs.
-        if !owned || !carries(pid, &entry) {
-            continue;
-        }
-        if let Some(handle) = Handle::open(pid)
+        if carries(pid, &entry)
+            && let Some(handle) = Handle::open(pid)
+            && fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| m.uid() == user)
             && carries(pid, &entry)
             && !handle.ended()
         {

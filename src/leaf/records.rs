@@ -3,14 +3,14 @@
 //! `runs/<launch>.*` is the truth, named by launch id; `<leaf>.*` are further links to the newest launch's
 //! files, for people and scripts. Records are written to a temporary file, synced and renamed.
 
-use super::{KillWhy, LaunchId};
+use super::end::KillWhy;
+use super::raw::Raw;
+use super::spec::LaunchId;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -255,7 +255,7 @@ pub struct Exit {
     pub bytes: Bytes,
     /// Whether the middle of an output file was removed.
     pub truncated: bool,
-    /// How many processes outlived the leaf and were ended.
+    /// How many processes of its tree, the leaf aside, had to be ended.
     pub swept: u32,
     /// How many could not be ended.
     pub unswept: u32,
@@ -276,46 +276,6 @@ struct KillIntent {
     launch: LaunchId,
     why: KillWhy,
     at: String,
-}
-
-/// A path, argument or variable of any bytes; in JSON a string where it is UTF-8, else a list of bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Repr", into = "Repr")]
-pub(super) struct Raw(pub(super) OsString);
-
-impl Raw {
-    pub(super) fn new(text: impl AsRef<OsStr>) -> Raw {
-        Raw(text.as_ref().to_owned())
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        Path::new(&self.0)
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Repr {
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl From<Repr> for Raw {
-    fn from(repr: Repr) -> Raw {
-        Raw(OsString::from_vec(match repr {
-            Repr::Text(text) => text.into_bytes(),
-            Repr::Bytes(bytes) => bytes,
-        }))
-    }
-}
-
-impl From<Raw> for Repr {
-    fn from(raw: Raw) -> Repr {
-        match raw.0.into_string() {
-            Ok(text) => Repr::Text(text),
-            Err(other) => Repr::Bytes(other.as_bytes().to_vec()),
-        }
-    }
 }
 
 /// The wall clock, for people: nothing is decided by it.
@@ -361,22 +321,6 @@ fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn any_bytes_survive_json() {
-        for bytes in [
-            &b"plain"[..],
-            b"",
-            b"a b\n\"",
-            b"\xff\xfe/x",
-            "é".as_bytes(),
-        ] {
-            let raw = Raw(OsString::from_vec(bytes.to_vec()));
-            let text = serde_json::to_string(&raw).unwrap();
-            assert_eq!(serde_json::from_str::<Raw>(&text).unwrap(), raw, "{text}");
-        }
-        assert_eq!(serde_json::to_string(&Raw::new("x")).unwrap(), "\"x\"");
-    }
 
     #[test]
     fn the_first_reason_to_kill_stands_and_a_damaged_one_is_still_ours() {

@@ -1,9 +1,11 @@
 //! Launches that somebody else started: taking them up, reading how they ended, ending them, listing them.
 
-use super::launch::{TICK, ask, classify, conclude, end_hung, hung_after, shim_of};
+use super::end::{End, KillWhy};
+use super::launch::{TICK, ask, end_hung, hung_after, shim_of};
+use super::outcome::{classify, conclude};
 use super::records::{Records, Started};
+use super::spec::{LaunchId, check_name};
 use super::sweep::sweep_launch;
-use super::{End, KillWhy, LaunchId, check_name};
 use anyhow::Context;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -63,6 +65,8 @@ pub fn settle(
                 }
                 if !asked && let Some(why) = tick() {
                     asked = true;
+                    let after = hung_after(Duration::from_millis(started.grace_ms));
+                    *hung_at = after.into_iter().chain(*hung_at).min();
                     ask(records, launch, &shim, why)?;
                 }
             }

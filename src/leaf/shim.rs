@@ -6,20 +6,25 @@
 //! inheritable: standard input is the order (an unlinked file), standard output is the locked file, standard
 //! error is the leaf's stderr file.
 
+use super::end::KillWhy;
 use super::output::{self, Output};
 use super::process::{self, Stat};
-use super::records::{self, Bytes, Exit, Raw, Records, Started, VERSION};
+use super::raw::Raw;
+use super::records::{self, Bytes, Exit, Records, Started, VERSION};
 use super::signals::Signals;
+use super::spec::{LAUNCH_VAR, LaunchId, Spec};
 use super::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
-use super::{KillWhy, LAUNCH_VAR, LaunchId, Spec, sys};
+use super::sys;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout, setsid};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -182,14 +187,17 @@ impl Shim {
             Some(_) => Duration::from_millis(self.order.grace_ms),
             None => LEFTOVER_GRACE,
         };
-        let swept = tree.end(&self.signals, grace)?;
+        let mut bound = || {
+            for output in &mut outputs {
+                output.bound();
+            }
+        };
+        let swept = tree.end(&self.signals, grace, &mut bound)?;
+        bound();
         if cause.is_some() {
             wall = began.elapsed();
         }
         let strays = sweep_launch(&self.order.launch);
-        for output in &mut outputs {
-            output.bound();
-        }
         Ok(self.record(&tree, cause, wall, swept, strays, &outputs))
     }
 
@@ -282,25 +290,37 @@ impl Shim {
             .stdout(stdout)
             .stderr(stderr)
             .process_group(0);
-        sys::die_with_parent(&mut command);
+        sys::unblocked_and_dying_with_parent(&mut command);
         let child = command.spawn()?;
         // Dropping `Child` neither waits nor kills: `Tree` reaps.
         Ok((Pid::from_raw(child.id() as i32), outputs))
     }
 
     fn spawn_failed(&self, error: &io::Error) -> Exit {
-        let program = self.order.argv.first().map(|p| p.0.to_string_lossy());
+        let program = self.order.argv.first().map(|p| p.0.clone());
         let program = program.unwrap_or_default();
-        let code = if error.kind() == ErrorKind::NotFound {
-            127
-        } else {
-            126
+        let missing = match error.kind() {
+            ErrorKind::NotFound => true,
+            // The search of a PATH with a folder that may not be entered ends so, whatever was searched for.
+            ErrorKind::PermissionDenied => !self.can_be_seen(&program),
+            _ => false,
         };
+        let program = program.to_string_lossy();
         Exit {
-            code: Some(code),
+            code: Some(if missing { 127 } else { 126 }),
             spawn_error: Some(format!("cannot run {program:?}: {error}")),
             ..self.blank()
         }
+    }
+
+    fn can_be_seen(&self, program: &OsStr) -> bool {
+        if program.as_bytes().contains(&b'/') {
+            return true;
+        }
+        let path = self.order.env.iter().rev().find(|(key, _)| key.0 == "PATH");
+        path.is_some_and(|(_, path)| {
+            std::env::split_paths(&path.0).any(|dir| dir.join(program).is_file())
+        })
     }
 
     fn record(

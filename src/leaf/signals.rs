@@ -13,7 +13,7 @@ const TAKEN: [Signal; 5] = [
     Signal::SIGQUIT,
 ];
 
-/// Blocked signals, waited for. Children do not inherit the block: `Command` clears the mask.
+/// Blocked signals, waited for. `Command` hands the block on: who spawns has to lift it.
 pub(super) struct Signals {
     #[cfg(target_os = "linux")]
     fd: nix::sys::signalfd::SignalFd,
@@ -22,11 +22,11 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Blocks the signals for the calling thread, which must be the only one.
+    /// Blocks these signals and no others for the calling thread, which must be the only one.
     pub(super) fn block() -> io::Result<Signals> {
         super::sys::default_signals();
         let set = SigSet::from_iter(TAKEN);
-        set.thread_block()?;
+        set.thread_set_mask()?;
         Ok(Signals {
             #[cfg(target_os = "linux")]
             fd: {

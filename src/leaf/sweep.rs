@@ -3,9 +3,9 @@
 //! Killing a process group is not enough: agents start shells in sessions of their own, and daemons leave
 //! the group even when the agent ends normally.
 
-use super::LaunchId;
 use super::process::{self, Handle};
 use super::signals::Signals;
+use super::spec::LaunchId;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -81,8 +81,14 @@ impl Tree {
         }
     }
 
-    /// Ends every descendant: TERM, the grace, then KILL until none is left or the limit is over.
-    pub(super) fn end(&mut self, signals: &Signals, grace: Duration) -> io::Result<Swept> {
+    /// Ends every descendant: TERM, the grace, then KILL until none is left or the limit is over. What is dying
+    /// can still write: `meanwhile` is called every now and then.
+    pub(super) fn end(
+        &mut self,
+        signals: &Signals,
+        grace: Duration,
+        meanwhile: &mut dyn FnMut(),
+    ) -> io::Result<Swept> {
         if self.reap()? {
             self.signal(Signal::SIGTERM);
             let until = Instant::now() + grace;
@@ -92,7 +98,8 @@ impl Tree {
                     break;
                 }
                 // Whoever signals the shim now wants what is under way already.
-                signals.wait(left)?;
+                signals.wait(left.min(PAUSE))?;
+                meanwhile();
             }
         }
         let until = Instant::now() + HARD_LIMIT;
@@ -103,6 +110,7 @@ impl Tree {
             self.signal(Signal::SIGKILL);
             if self.reap()? {
                 signals.wait(PAUSE)?;
+                meanwhile();
             }
         }
         Ok(self.swept(0))

@@ -3,35 +3,32 @@
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the program killed when the calling thread ends, however that happens. The caller must be
-/// single-threaded or the thread that lives to its end. Linux only; elsewhere nothing happens.
-pub(super) fn die_with_parent(command: &mut Command) {
-    #[cfg(target_os = "linux")]
-    {
-        let parent = Pid::this();
-        // SAFETY: the closure runs in the forked child. It makes two system calls without locks or memory
-        // (prctl, getppid) and builds errors from plain numbers, so it is async-signal-safe.
-        unsafe {
-            command.pre_exec(move || {
-                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-                // The parent may have died before the call above: then no signal will come any more.
-                if Pid::parent() == parent {
-                    Ok(())
-                } else {
-                    Err(io::Error::from(Errno::ESRCH))
-                }
-            });
-        }
+/// Has the program start with no signal blocked, and killed when the calling thread ends, however that
+/// happens. The caller must be single-threaded, or the thread that lives to its end. The second is Linux only.
+pub(super) fn unblocked_and_dying_with_parent(command: &mut Command) {
+    let parent = Pid::this();
+    // SAFETY: the closure runs in the forked child. It makes three system calls without locks or memory
+    // (sigmask, prctl, getppid) and builds errors from plain numbers, so it is async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            SigSet::empty().thread_set_mask()?;
+            #[cfg(target_os = "linux")]
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            // The parent may have died before the call above: then no signal will come any more.
+            if Pid::parent() == parent {
+                Ok(())
+            } else {
+                Err(io::Error::from(Errno::ESRCH))
+            }
+        });
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = command;
 }
 
 /// Gives the usual signals their default effect again: a caller under `nohup` or with SIGCHLD ignored hands
@@ -92,13 +89,13 @@ pub(super) fn pidfd_signal(_fd: BorrowedFd<'_>, _signal: Signal) -> io::Result<(
 
 /// Which of the blocked signals wait to be taken, where there is no signalfd.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn pending_signals() -> nix::sys::signal::SigSet {
-    let mut set = nix::sys::signal::SigSet::empty();
+pub(super) fn pending_signals() -> SigSet {
+    let mut set = SigSet::empty();
     let mut raw = *set.as_ref();
     // SAFETY: `raw` is a valid, initialised set that the call overwrites.
     if unsafe { libc::sigpending(&mut raw) } == 0 {
         // SAFETY: the call succeeded, so `raw` is a set made by the system.
-        set = unsafe { nix::sys::signal::SigSet::from_sigset_t_unchecked(raw) };
+        set = unsafe { SigSet::from_sigset_t_unchecked(raw) };
     }
     set
 }

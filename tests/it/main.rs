@@ -4,6 +4,7 @@
 
 mod ground;
 mod isolation;
+mod leaf;
 mod ledger_examples;
 mod project;
 mod suite;

@@ -1,0 +1,168 @@
+//! Who comes later gets the same answer; two never launch the same leaf.
+
+use super::*;
+
+#[test]
+fn the_wall_time_holds_when_the_launcher_is_dead() {
+    let house = House::new();
+    let script = "echo $$ >leaf; exec sleep 1000";
+    let mut launcher = house
+        .veri(&[
+            "run",
+            "develop-red",
+            "--timeout",
+            "2",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let leaf = house.pid("leaf");
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    gone(leaf);
+    let launch = house.records.newest("develop-red").unwrap().unwrap().launch;
+    assert_eq!(
+        house.settle(&launch),
+        End::KilledStuck { why: KillWhy::Wall }
+    );
+}
+
+#[test]
+fn a_shim_that_is_killed_after_it_was_taken_up_is_external() {
+    let house = House::new();
+    let (code, _) = house.leaf(&["start", "develop-red", "--", "sleep", "1000"]);
+    assert_eq!(code, 0);
+    let shim = house.shim();
+    let launch = house.records.newest("develop-red").unwrap().unwrap().launch;
+    let mut killed = false;
+    let end = leaf::settle(
+        &house.records,
+        "develop-red",
+        &launch,
+        Some(PATIENCE),
+        &mut || {
+            if !std::mem::replace(&mut killed, true) {
+                send(shim, Signal::SIGKILL).unwrap();
+            }
+            None
+        },
+    );
+    assert_eq!(end.unwrap(), End::KilledExternal { signal: None });
+    assert_eq!(marked(&launch), Vec::<String>::new());
+}
+
+#[test]
+fn another_takes_up_what_a_killed_launcher_left_and_gets_the_same_answer() {
+    let house = House::new();
+    let script = "echo $$ >leaf; while [ ! -e go ]; do sleep 0.01; done; echo answer; exit 7";
+    let mut launcher: Child = house
+        .veri(&["run", "develop-red", "--", "sh", "-c", script])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    house.pid("leaf");
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    let launch = house.records.newest("develop-red").unwrap().unwrap().launch;
+    let short = Some(Duration::from_millis(1));
+    let end = leaf::settle(&house.records, "develop-red", &launch, short, &mut || None).unwrap();
+    assert_eq!(end, End::StillRunning);
+    fs::write(house.cwd().join("go"), "").unwrap();
+    assert_eq!(house.settle(&launch), End::Done { code: 7 });
+    assert_eq!(house.out(), "answer\n");
+    // And whoever comes later still.
+    assert_eq!(house.settle(&launch), End::Done { code: 7 });
+}
+
+#[test]
+fn a_taken_up_leaf_can_be_ended() {
+    let house = House::new();
+    house.leaf(&["start", "develop-red", "--", "sleep", "1000"]);
+    let launch = house.shim_launch();
+    let stop = &mut || Some(KillWhy::Stop);
+    let end = leaf::settle(&house.records, "develop-red", &launch, Some(PATIENCE), stop);
+    assert_eq!(end.unwrap(), End::KilledByStop);
+    assert_eq!(marked(&launch), Vec::<String>::new());
+}
+
+#[test]
+fn records_of_another_launch_say_nothing_about_this_one() {
+    let house = House::new();
+    let (_, old) = house.run("exit 0");
+    let fresh = LaunchId::random().unwrap();
+    // The plain names are the old launch's.
+    assert_eq!(house.settle(&fresh), End::NeverStarted);
+    // Even under this launch's own name.
+    for what in ["exit", "pid"] {
+        fs::copy(
+            house.records.run(&old.launch, what),
+            house.records.run(&fresh, what),
+        )
+        .unwrap();
+    }
+    assert_eq!(house.settle(&fresh), End::NeverStarted);
+    for what in ["exit", "pid"] {
+        fs::write(house.records.run(&fresh, what), b"\xff{").unwrap();
+    }
+    assert_eq!(house.settle(&fresh), End::NeverStarted);
+    // A new launch does not take the old end for its own.
+    let mut running = house.start("while [ ! -e go ]; do sleep 0.01; done; exit 6");
+    assert!(!house.records.exit("develop-red").exists());
+    fs::write(house.cwd().join("go"), "").unwrap();
+    assert_eq!(wait(&mut running), End::Done { code: 6 });
+    assert_eq!(house.settle(&old.launch), End::Done { code: 0 });
+}
+
+#[test]
+fn an_old_launch_is_over_when_another_is_alive() {
+    let house = House::new();
+    let old = LaunchId::random().unwrap();
+    let mut running = house.start("echo $$ >leaf; exec sleep 1000");
+    house.pid("leaf");
+    assert_eq!(house.settle(&old), End::NeverStarted);
+    let end = running
+        .wait(Some(PATIENCE), &mut || Some(KillWhy::Stop))
+        .unwrap();
+    assert_eq!(end, End::KilledByStop);
+}
+
+#[test]
+fn a_second_launch_of_a_living_leaf_is_refused_and_changes_nothing() {
+    let house = House::new();
+    let mut running = house.start("while [ ! -e go ]; do sleep 0.01; done; echo done");
+    house.shim();
+    let error = leaf::start(&house.records, &house.script("echo second")).unwrap_err();
+    assert!(error.is::<AlreadyRunning>(), "{error:#}");
+    let (code, output) = house.leaf(&["run", "develop-red", "--", "echo", "third"]);
+    assert_eq!(code, 2);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("already running"));
+    // Another leaf is not concerned.
+    assert_eq!(house.leaf(&["run", "suite", "--", "true"]).0, 0);
+    fs::write(house.cwd().join("go"), "").unwrap();
+    assert_eq!(wait(&mut running), End::Done { code: 0 });
+    assert_eq!(house.out(), "done\n");
+}
+
+#[test]
+fn of_many_launches_at_once_one_is_made() {
+    let house = House::new();
+    let starts: Vec<_> = std::thread::scope(|scope| {
+        let start = || leaf::start(&house.records, &house.script("exec sleep 1000"));
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let mut made: Vec<Running> = starts
+        .into_iter()
+        .filter_map(|s| {
+            s.map_err(|e| assert!(e.is::<AlreadyRunning>(), "{e:#}"))
+                .ok()
+        })
+        .collect();
+    assert_eq!(made.len(), 1);
+    made[0].kill(KillWhy::Stop).unwrap();
+    assert_eq!(wait(&mut made[0]), End::KilledByStop);
+}

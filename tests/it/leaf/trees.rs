@@ -1,0 +1,156 @@
+//! Nothing is left of a leaf's tree, and nothing else is touched.
+
+use super::*;
+
+/// A daemon in a session of its own whose parents are gone, and which ignores TERM.
+const DAEMON: &str = "setsid sh -c 'trap \"\" TERM; sh -c \"echo \\$\\$ >daemon; while :; do sleep 1000; done\" & exit' & \
+     wait; while [ ! -s daemon ]; do sleep 0.01; done; ";
+
+/// The same with an empty environment.
+const BARE_DAEMON: &str = "env -i \"PATH=$PATH\" setsid sh -c 'trap \"\" TERM; sh -c \"echo \\$\\$ >bare; while :; do sleep 1000; done\" & exit' & \
+     wait; while [ ! -s bare ]; do sleep 0.01; done; ";
+
+#[test]
+fn nothing_is_left_of_a_hanging_leaf_with_a_daemon_in_its_own_session() {
+    let house = House::new();
+    let spec = house.script(&format!(
+        "{DAEMON}{BARE_DAEMON} echo $$ >leaf; exec sleep 1000"
+    ));
+    let mut running = leaf::start(&house.records, &spec).unwrap();
+    let (daemon, bare, leaf) = (house.pid("daemon"), house.pid("bare"), house.pid("leaf"));
+    assert!(alive(daemon) && alive(bare));
+    let stuck = KillWhy::Stuck;
+    let end = running.wait(Some(PATIENCE), &mut || Some(stuck)).unwrap();
+    assert_eq!(end, End::KilledStuck { why: stuck });
+    // Already, not soon.
+    assert!(!alive(daemon) && !alive(bare) && !alive(leaf));
+    assert_eq!(marked(&spec.launch), Vec::<String>::new());
+    assert!(running.record().unwrap().unwrap().swept >= 2);
+}
+
+#[test]
+fn nothing_is_left_of_a_daemon_after_a_normal_end() {
+    let house = House::new();
+    let (end, exit) = house.run(&format!("{DAEMON}{BARE_DAEMON} exit 4"));
+    assert_eq!(end, End::Done { code: 4 });
+    assert!(!alive(house.pid("daemon")) && !alive(house.pid("bare")));
+    assert_eq!(marked(&exit.launch), Vec::<String>::new());
+    assert!(exit.swept >= 2, "{exit:?}");
+    assert_eq!(exit.unswept, 0);
+}
+
+#[test]
+fn a_killed_shim_is_external_to_who_watched_and_everything_of_its_leaf_is_ended() {
+    let house = House::new();
+    let script = format!("{DAEMON} env -i sleep 1001 & echo $! >bare; echo $$ >leaf; wait");
+    let mut running = house.start(&script);
+    let (daemon, bare, leaf) = (house.pid("daemon"), house.pid("bare"), house.pid("leaf"));
+    send(house.shim(), Signal::SIGKILL).unwrap();
+    assert_eq!(wait(&mut running), End::KilledExternal { signal: None });
+    gone(leaf);
+    // No environment betrays it, but it is in the session of a shim that was not yet reaped.
+    assert!(!alive(daemon) && !alive(bare));
+    assert_eq!(marked(running.launch()), Vec::<String>::new());
+    assert!(
+        house
+            .err()
+            .ends_with("supervise[develop-red]: killed-external\n")
+    );
+    assert_eq!(running.record().unwrap(), None);
+}
+
+#[test]
+fn a_killed_shim_is_lost_to_who_comes_later() {
+    let house = House::new();
+    let script = format!("{DAEMON} echo $$ >leaf; exec sleep 1000");
+    let (code, output) = house.leaf(&["start", "develop-red", "--", "sh", "-c", &script]);
+    assert_eq!(code, 0);
+    let launch = LaunchId::parse(String::from_utf8(output.stdout).unwrap().trim()).unwrap();
+    let (daemon, leaf) = (house.pid("daemon"), house.pid("leaf"));
+    let shim = house.shim();
+    send(shim, Signal::SIGKILL).unwrap();
+    gone(shim);
+    // The leaf itself goes at once, though nobody watches.
+    gone(leaf);
+    assert_eq!(house.settle(&launch), End::Lost);
+    assert!(!alive(daemon));
+    assert_eq!(house.settle(&launch), End::Lost);
+    assert!(!house.err().contains("killed-external"));
+    assert_eq!(house.leaf(&["wait", "develop-red"]).0, 2);
+}
+
+#[test]
+fn two_hundred_quick_launches_leave_no_process() {
+    let house = House::new();
+    let mut launches = Vec::new();
+    for i in 0..200 {
+        let mut running = house.start(&format!("sleep 1000 & exit {}", i % 2));
+        assert_eq!(wait(&mut running), End::Done { code: i % 2 });
+        launches.push(running.launch().clone());
+    }
+    let entries: Vec<String> = launches.iter().flat_map(marked).collect();
+    assert_eq!(entries, Vec::<String>::new());
+    for launch in &launches {
+        let shim = house.records.started(launch).unwrap().unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", shim.pid)).unwrap_or_default();
+        let start = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_ascii_whitespace()
+            .nth(19);
+        let start = start.map(|s| s.parse::<u64>().unwrap());
+        assert!(
+            start.is_none() || start != shim.start,
+            "a shim or its zombie is left"
+        );
+    }
+}
+
+#[test]
+fn a_sweep_signals_nothing_that_does_not_carry_the_launch() {
+    let launch = LaunchId::random().unwrap();
+    let sleeper = |value: &str| {
+        Command::new("sleep")
+            .arg("1000")
+            .env("VERI_LAUNCH", value)
+            .spawn()
+            .unwrap()
+    };
+    let mut ours = sleeper(launch.as_str());
+    let mut others = [
+        sleeper(LaunchId::random().unwrap().as_str()),
+        sleeper(&launch.as_str()[..31]),
+        sleeper(&format!("{launch}0")),
+        Command::new("sleep")
+            .arg("1000")
+            .env("X", format!("VERI_LAUNCH={launch}"))
+            .spawn()
+            .unwrap(),
+    ];
+    let swept = leaf::sweep_launch(&launch);
+    assert_eq!((swept.ended, swept.left), (1, 0));
+    assert!(ours.wait().unwrap().code().is_none());
+    for other in &mut others {
+        assert_eq!(other.try_wait().unwrap(), None);
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_supervisor_within_a_leaf_goes_with_it() {
+    let house = House::new();
+    let script = format!(
+        "{VERI} leaf --dir inner run suite -- sh -c 'trap \"\" TERM; {}echo $$ >leaf; while :; do sleep 1000; done'",
+        DAEMON.replace('\'', "'\\''")
+    );
+    let mut running = house.start(&script);
+    let (daemon, leaf) = (house.pid("daemon"), house.pid("leaf"));
+    assert!(alive(daemon) && alive(leaf));
+    let end = running
+        .wait(Some(PATIENCE), &mut || Some(KillWhy::Stop))
+        .unwrap();
+    assert_eq!(end, End::KilledByStop);
+    assert!(!alive(daemon) && !alive(leaf));
+}
