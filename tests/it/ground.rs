@@ -1,8 +1,5 @@
 //! The check ground: exactly one tree, whatever was there before.
 
-
-
-
 use crate::project::{FILE, LINK, PROGRAM, Project, SUBMODULE, env, git, launch};
 use std::ffi::OsStr;
 use std::fs;

@@ -1,10 +1,7 @@
 //! Whether the suite tests the ground's code, and what leads out of the ground when it does not.
 
-
-
-
-use git2::Oid;
 use crate::project::{Project, env, git, launch};
+use git2::Oid;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

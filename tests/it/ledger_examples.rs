@@ -3,7 +3,6 @@
 //! `VERI_BLESS=1 cargo test --test ledger_examples` writes what is seen as what is expected, to be read before
 //! it is committed.
 
-
 use std::path::{Path, PathBuf};
 use veri::ledger::Ledger;
 

@@ -9,4 +9,3 @@ mod ledger_examples;
 mod project;
 mod suite;
 mod verify_ground;
-mod wall1;

@@ -1,6 +1,5 @@
 //! A little repository, a home beside it, and a launcher that stands in for the supervisor.
 
-
 use git2::{IndexEntry, IndexTime, Oid, Repository};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;

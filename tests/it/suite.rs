@@ -1,8 +1,5 @@
 //! Running suites in a ground, with real processes.
 
-
-
-
 use crate::project::{Project, env, launch};
 use std::fs;
 use std::time::Duration;

@@ -1,8 +1,5 @@
 //! Wall 2: a verifier's checkout holds the claim's trees and not one object, name or word more.
 
-
-
-
 use crate::project::{Project, git, git_command};
 use std::fs;
 use std::path::Path;

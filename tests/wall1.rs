@@ -4,6 +4,8 @@
 //! the compiler's words, which differ from one version to the next; and an error that is not marked fails the test too, so
 //! that no case is refused for a slip of its own.
 
+#![allow(clippy::unwrap_used)] // a test may panic
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
