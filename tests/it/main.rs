@@ -7,5 +7,7 @@ mod isolation;
 mod leaf;
 mod ledger_examples;
 mod project;
+mod scene;
 mod suite;
+mod tdd;
 mod verify_ground;

@@ -1,0 +1,452 @@
+//! A scene for whole-program tests: a repository, a directory forge, a scripted agent, and `veri` itself.
+//!
+//! Everything is real: git, processes, the binary. Everything is the test's own: HOME, git configuration,
+//! VERI_HOME, time zone, temporary folder. A test reads as a story: what the agent does differs in a line
+//! or two of shell from an agent that does everything right.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The path of the program under test.
+pub const VERI: &str = env!("CARGO_BIN_EXE_veri");
+
+/// How long anything may take before a test gives up on it.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A test's own world.
+pub struct Scene {
+    dir: TempDir,
+    /// Variables on top of the scene's own.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// What a run of the program gave.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code; None when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Ran {
+    /// The last line of standard error: how it ended.
+    pub fn last(&self) -> &str {
+        self.err.trim_end().lines().last().unwrap_or_default()
+    }
+
+    /// Asserts the exit code, showing everything when it is another.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Ran {
+        assert_eq!(
+            self.code,
+            Some(code),
+            "\n--- out\n{}\n--- err\n{}",
+            self.out,
+            self.err
+        );
+        self
+    }
+
+    /// Asserts a bail by its cause; the class and the exit code follow from it.
+    #[track_caller]
+    pub fn bails(self, cause: &str) -> Ran {
+        let cause = veri::cause::Cause::parse(cause).expect("a cause");
+        let class = cause.class();
+        let ran = self.expect(i32::from(class.exit_code()));
+        assert_eq!(
+            ran.last(),
+            format!("bail: {cause} ({})", class.as_str()),
+            "\n{}",
+            ran.err
+        );
+        ran
+    }
+
+    /// Asserts that standard error says something.
+    #[track_caller]
+    pub fn says(self, words: &str) -> Ran {
+        assert!(
+            self.err.contains(words),
+            "{words:?} is not in\n{}",
+            self.err
+        );
+        self
+    }
+}
+
+/// The agent's moves, each a piece of shell; the environment is the leaf's.
+pub struct Agent {
+    /// The planner; prints its answer.
+    pub plan: String,
+    /// The developer in red, green and refactor.
+    pub red: String,
+    /// See `red`.
+    pub green: String,
+    /// See `red`.
+    pub refactor: String,
+    /// The verifier; prints its verdict.
+    pub verify: String,
+}
+
+/// The plan of the two-step issue that every scene begins with.
+pub const PLAN: &str = r#"cat <<J
+{"nonce":"$VERI_NONCE",
+ "criteria":[{"id":"AC1","text":"greet takes a name","quote":"prints \`hello Ann\`"},
+             {"id":"AC2","text":"bye says bye","quote":"\`bye\` prints \`bye\`"}],
+ "steps":[{"title":"greet takes a name","criteria":["AC1"]},
+          {"title":"bye says bye","criteria":["AC2"]}]}
+J"#;
+
+/// A verdict that approves.
+pub const APPROVE: &str =
+    r#"echo "{\"nonce\":\"$VERI_NONCE\",\"verdict\":\"approve\",\"reasons\":[]}""#;
+
+/// A verdict that rejects.
+pub const REJECT: &str =
+    r#"echo "{\"nonce\":\"$VERI_NONCE\",\"verdict\":\"reject\",\"reasons\":[\"too weak\"]}""#;
+
+impl Default for Agent {
+    /// An agent that does everything right.
+    fn default() -> Agent {
+        Agent {
+            plan: PLAN.to_owned(),
+            red: r#"case "$VERI_STEP" in
+                greet*) echo '. src/lib.sh; [ "$(greet Ann)" = "hello Ann" ]' > tests/name.sh;;
+                bye*) echo '. src/lib.sh; [ "$(bye)" = "bye" ]' > tests/bye.sh;;
+            esac"#
+                .to_owned(),
+            green: r#"case "$VERI_STEP" in
+                greet*) echo 'greet() { if [ $# -gt 0 ]; then echo "hello $1"; else echo hello; fi; }' > src/lib.sh;;
+                bye*) echo 'bye() { echo bye; }' >> src/lib.sh;;
+            esac"#
+                .to_owned(),
+            refactor: ":".to_owned(),
+            verify: APPROVE.to_owned(),
+        }
+    }
+}
+
+impl Scene {
+    /// A repository with a shell library, one test, and issue 42 of two criteria; the good agent.
+    pub fn new() -> Scene {
+        let scene = Scene::bare();
+        scene.git(&["init", "-q", "-b", "main", "."]);
+        scene.write("src/lib.sh", "greet() { echo hello; }\n");
+        scene.write("tests/greet.sh", ". src/lib.sh; [ \"$(greet)\" = hello ]\n");
+        scene.write(
+            "run-tests.sh",
+            "set -u\n. src/lib.sh\nfail=0\nfor t in tests/*.sh; do sh -eu \"$t\" || { echo \"FAIL $t\"; fail=1; }; done\nexit $fail\n",
+        );
+        scene.commit_all("base");
+        scene.issue(
+            "title: Greet people by name",
+            "The greeting should take a name: `greet Ann` prints `hello Ann`.\nThere should be a farewell: `bye` prints `bye`.\n",
+        );
+        scene.agent(&Agent::default());
+        scene
+    }
+
+    /// Folders and nothing else: no repository yet.
+    pub fn bare() -> Scene {
+        let dir = tempfile::Builder::new()
+            .prefix("veri-scene-")
+            .tempdir()
+            .expect("a folder");
+        for name in ["repo", "home", "state", "forge", "tmp"] {
+            fs::create_dir(dir.path().join(name)).expect("a folder");
+        }
+        fs::write(
+            dir.path().join("home/.gitconfig"),
+            "[user]\nname = Pat Person\nemail = pat@example.com\n",
+        )
+        .expect("a file");
+        Scene {
+            dir,
+            env: Vec::new(),
+        }
+    }
+
+    /// A path below the scene's folder.
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.dir.path().join(below)
+    }
+
+    /// The person's checkout.
+    pub fn repo(&self) -> PathBuf {
+        self.path("repo")
+    }
+
+    /// The run's own worktree.
+    pub fn worktree(&self) -> PathBuf {
+        let state = self.path("state");
+        let homes = fs::read_dir(&state).expect("a state folder").flatten();
+        homes
+            .map(|home| home.path().join("work/issue-42"))
+            .find(|tree| tree.exists())
+            .unwrap_or_else(|| panic!("no worktree below {}", state.display()))
+    }
+
+    /// Writes a file of the checkout.
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.repo().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    /// Makes a file of the checkout executable.
+    pub fn executable(&self, path: &str) {
+        executable(&self.repo().join(path));
+    }
+
+    /// Commits everything in the checkout.
+    pub fn commit_all(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", message]);
+    }
+
+    /// Issue 42 of the directory forge.
+    pub fn issue(&self, front: &str, body: &str) {
+        let folder = self.path("forge/issues/42");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(
+            folder.join("issue.md"),
+            format!("---\n{front}\n---\n\n{body}"),
+        )
+        .expect("a file");
+    }
+
+    /// The agent of every role: a shell script outside the repository.
+    pub fn agent(&self, agent: &Agent) {
+        let text = format!(
+            "#!/bin/sh\ncat > /dev/null\ncase \"$VERI_ROLE-$VERI_PHASE\" in\n\
+             planner-plan)\n{}\n;;\ndeveloper-red)\n{}\n;;\ndeveloper-green)\n{}\n;;\n\
+             developer-refactor)\n{}\n;;\nverifier-*)\n{}\n;;\nesac\n",
+            agent.plan, agent.red, agent.green, agent.refactor, agent.verify
+        );
+        fs::write(self.path("agent"), text).expect("a file");
+        executable(&self.path("agent"));
+    }
+
+    /// A command in the scene's environment, in the checkout.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.repo())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("tmp"))
+            .env("VERI_HOME", self.path("state"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("TZ", "Pacific/Auckland")
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::null());
+        for name in ["RUSTUP_HOME", "CARGO_HOME"] {
+            // The toolchain stays the machine's; without these it would be looked for below HOME.
+            let value = std::env::var_os(name).or_else(|| {
+                let home = std::env::var_os("HOME")?;
+                let folder = if name == "CARGO_HOME" {
+                    ".cargo"
+                } else {
+                    ".rustup"
+                };
+                Some(PathBuf::from(home).join(folder).into())
+            });
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        command
+    }
+
+    /// git in the checkout; panics when it fails, and gives its output without the last newline.
+    #[track_caller]
+    pub fn git(&self, args: &[&str]) -> String {
+        self.git_in(&self.repo(), args)
+    }
+
+    /// git in a folder.
+    #[track_caller]
+    pub fn git_in(&self, folder: &Path, args: &[&str]) -> String {
+        let out = self
+            .command("git")
+            .current_dir(folder)
+            .args(args)
+            .output()
+            .expect("git runs");
+        assert!(
+            out.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        String::from_utf8_lossy(&out.stdout)
+            .trim_end_matches('\n')
+            .to_owned()
+    }
+
+    /// The arguments of `veri tdd 42` on this scene.
+    pub fn arguments(&self) -> Vec<String> {
+        let forge = format!("dir:{}", self.path("forge").display());
+        let agent = format!("command:{}", self.path("agent").display());
+        [
+            "tdd",
+            "42",
+            "--forge",
+            &forge,
+            "--agent",
+            &agent,
+            "--test-cmd",
+            "sh run-tests.sh",
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+
+    /// `veri tdd 42`, with more arguments.
+    pub fn tdd(&self, more: &[&str]) -> Ran {
+        let mut command = self.command(VERI);
+        command.args(self.arguments()).args(more);
+        finish(command)
+    }
+
+    /// `veri` with these arguments.
+    pub fn veri(&self, args: &[&str]) -> Ran {
+        let mut command = self.command(VERI);
+        command.args(args);
+        finish(command)
+    }
+
+    /// The body and front matter of the pull request, if there is one.
+    pub fn pull(&self) -> Option<String> {
+        fs::read_to_string(self.path("forge/pulls/1.md")).ok()
+    }
+
+    /// All comments of the issue, in order.
+    pub fn comments(&self) -> Vec<String> {
+        let mut files: Vec<PathBuf> = fs::read_dir(self.path("forge/issues/42/comments"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path())
+            .filter(|p| p.extension().is_some_and(|e| e == "md"))
+            .collect();
+        files.sort();
+        files
+            .iter()
+            .map(|p| fs::read_to_string(p).expect("a comment"))
+            .collect()
+    }
+
+    /// Subjects of the issue branch after main, oldest first.
+    pub fn subjects(&self) -> Vec<String> {
+        let log = self.git(&["log", "--reverse", "--format=%s", "main..tdd/issue-42"]);
+        log.lines().map(str::to_owned).collect()
+    }
+
+    /// The journal's lines of the run's worktree.
+    pub fn journal(&self) -> Vec<veri::event::Line> {
+        veri::journal::read(&self.worktree().join(".tdd/events.jsonl")).expect("a journal")
+    }
+
+    /// Asserts that no process is left whose environment or working folder belongs to this scene.
+    #[track_caller]
+    pub fn nothing_is_left_running(&self) {
+        let start = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "still running: {left:?}"
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    fn processes(&self) -> Vec<String> {
+        let scene = self.dir.path().as_os_str().as_encoded_bytes();
+        let mut left = Vec::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let pid = entry.file_name().to_string_lossy().into_owned();
+            if !pid.bytes().all(|b| b.is_ascii_digit()) || pid == std::process::id().to_string() {
+                continue;
+            }
+            let proc = entry.path();
+            let environment = fs::read(proc.join("environ")).unwrap_or_default();
+            let folder = fs::read_link(proc.join("cwd")).unwrap_or_default();
+            if find(&environment, scene) || folder.starts_with(self.dir.path()) {
+                let line = fs::read(proc.join("cmdline")).unwrap_or_default();
+                if !line.is_empty() {
+                    left.push(format!(
+                        "{pid}: {}",
+                        String::from_utf8_lossy(&line).replace('\0', " ")
+                    ));
+                }
+            }
+        }
+        left
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|w| w == needle)
+}
+
+/// Makes a file executable.
+pub fn executable(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
+}
+
+/// Runs a command to its end, or fails the test after [`PATIENCE`].
+pub fn finish(mut command: Command) -> Ran {
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    wait(child)
+}
+
+/// Waits for a started program, or fails the test after [`PATIENCE`].
+pub fn wait(mut child: std::process::Child) -> Ran {
+    use std::io::Read;
+    let mut out = child.stdout.take().expect("a pipe");
+    let mut err = child.stderr.take().expect("a pipe");
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = out.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let errors = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = err.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
+        }
+        if start.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("it did not end within {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    Ran {
+        code: status.code(),
+        out: reader.join().expect("a reader"),
+        err: errors.join().expect("a reader"),
+    }
+}
