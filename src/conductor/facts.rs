@@ -342,7 +342,7 @@ fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
             .iter()
             .chain(&change.test_items_changed)
         {
-            add(&item.file, Some(&item.name));
+            add(&item.file, test_name(&item.name).as_deref());
         }
     }
     tests
