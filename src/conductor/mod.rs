@@ -7,6 +7,7 @@ mod candidate;
 mod checks;
 mod commits;
 mod facts;
+mod furnish;
 mod leaves;
 mod perform;
 mod preflight;

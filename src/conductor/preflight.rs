@@ -352,6 +352,14 @@ impl Run<'_> {
     }
 
     fn store_skill_commit(&self, skill: Oid) -> Result<()> {
+        if let Some(seconds) = self.ask.timeout {
+            let path = self
+                .tree
+                .tdd()
+                .join(format!("issue-{}-timeout", self.issue_number));
+            std::fs::write(&path, format!("{seconds}\n"))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
         let path = self
             .tree
             .tdd()

@@ -1,6 +1,6 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::checks::StoppedInSuite;
+use super::checks::{SetupFailed, StoppedInSuite};
 use super::record::{self, Entry};
 use super::settings::Settings;
 use super::signals::Asked;
@@ -300,6 +300,9 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     if let Some(bail) = bail.or_else(|| error.chain().find_map(|e| e.downcast_ref::<Bail>())) {
         // The context above says what was attempted; the bail says the rest.
         return Some(bail.clone());
+    }
+    if let Some(failed) = error.downcast_ref::<SetupFailed>() {
+        return Some(Bail::needs_user(failed.to_string()));
     }
     use std::io::ErrorKind as K;
     let io = error

@@ -8,6 +8,7 @@ mod leaf;
 mod ledger_examples;
 mod project;
 mod scene;
+mod setup;
 mod suite;
 mod tdd;
 mod verify_ground;
