@@ -8,6 +8,7 @@ mod discarded;
 mod doctor;
 mod help;
 mod leaf;
+mod leaf_journal;
 mod ledger;
 mod log;
 mod prompt;
@@ -108,7 +109,7 @@ fn run() -> u8 {
         Command::Clean(command) => report(command.run(&env, out), err),
         Command::Discarded(command) => report(command.run(&env, out), err),
         Command::Doctor(command) => command.run(out, err),
-        Command::Leaf(command) => command.run(),
+        Command::Leaf(command) => command.run(&env),
         Command::Ledger(command) => command.run(out, err),
         Command::Prompt(command) => command.run(out, err),
         Command::Help(command) => command.run(out, err),

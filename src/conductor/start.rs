@@ -329,7 +329,7 @@ impl Run<'_> {
             .lines
             .iter()
             .rev()
-            .find(|l| l.event == Kind::Launch || l.fields.contains_key("input"));
+            .find(|l| l.text("intent") == "launch" || l.fields.contains_key("input"));
         let Some(line) = open.filter(|l| l.event == Kind::Launch).cloned() else {
             return Ok(());
         };
