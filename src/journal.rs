@@ -1,5 +1,6 @@
 //! The journal: `.tdd/events.jsonl`, append-only, one synced write a line.
 
+use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line, PhaseWord, VERSION};
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -83,7 +84,7 @@ impl Journal {
             torn = Some(aside);
             bytes.truncate(whole);
         }
-        let lines = parse(&bytes, path)?;
+        let lines = parse(&bytes, path, 0)?;
         file.unlock()?;
         let last_seq = lines.last().map_or(0, |l| l.seq);
         let journal = Journal {
@@ -179,7 +180,7 @@ impl Journal {
         (&self.file)
             .take(length - self.known)
             .read_to_end(&mut bytes)?;
-        if let Some(last) = parse(&bytes, &self.path)?.last() {
+        if let Some(last) = parse(&bytes, &self.path, self.last_seq)?.last() {
             self.last_seq = last.seq;
         }
         self.known = length;
@@ -199,31 +200,40 @@ pub fn read(path: &Path) -> Result<Vec<Line>> {
         .rposition(|b| *b == b'\n')
         .map_or(0, |at| at + 1);
     bytes.truncate(whole);
-    parse(&bytes, path)
+    parse(&bytes, path, 0)
 }
 
-fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Line>> {
+fn parse(bytes: &[u8], path: &Path, mut before: u64) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for (index, text) in bytes.split(|b| *b == b'\n').enumerate() {
         if text.is_empty() {
             continue;
         }
-        let line: Line = serde_json::from_slice(text).with_context(|| {
-            format!(
-                "line {} of the journal {} is damaged and is not skipped, since what it said would \
-                 be forgotten; repair it, or move the journal away to go on from the ledger alone",
-                index + 1,
-                path.display()
+        let damaged = |how: &str| {
+            Bail::new(
+                Cause::StorageFailed,
+                format!(
+                    "line {} of the journal {} {how}. It is not skipped, since what it said would be forgotten; \
+                     repair it, or move the journal away to go on from the ledger alone.",
+                    index + 1,
+                    path.display()
+                ),
             )
-        })?;
+        };
+        let line: Line =
+            serde_json::from_slice(text).map_err(|e| damaged(&format!("is damaged ({e})")))?;
         if line.v != VERSION {
-            bail!(
-                "line {} of the journal {} has version {}, and this program knows version {VERSION}",
-                index + 1,
-                path.display(),
+            let how = format!(
+                "has version {}, and this program knows version {VERSION}",
                 line.v
             );
+            return Err(damaged(&how).into());
         }
+        if line.seq != before + 1 {
+            let how = format!("is number {}, and {} was due", line.seq, before + 1);
+            return Err(damaged(&how).into());
+        }
+        before = line.seq;
         lines.push(line);
     }
     Ok(lines)
@@ -281,9 +291,16 @@ mod tests {
         let path = dir.path().join("events.jsonl");
         append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
         let good = std::fs::read(&path).unwrap();
-        std::fs::write(&path, [&good[..], b"garbage\n", &good[..]].concat()).unwrap();
-        let error = format!("{:#}", Journal::open(&path).unwrap_err());
-        assert!(error.contains("line 2 of the journal"), "{error}");
+        for damaged in [&b"garbage\n"[..], &good] {
+            std::fs::write(&path, [&good[..], damaged, &good[..]].concat()).unwrap();
+            let error = Journal::open(&path).unwrap_err();
+            assert!(
+                format!("{error:#}").contains("line 2 of the journal"),
+                "{error:#}"
+            );
+            let bail = error.downcast_ref::<Bail>().unwrap();
+            assert_eq!(bail.cause, Cause::StorageFailed);
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a developer left, taken as a candidate: tampering undone, the pre-commit hook run, a tree saved.
 
+use super::commits::Edit;
+use super::record::Entry;
 use super::run::Run;
 use crate::cause::Bail;
 use crate::event::Kind;
@@ -11,19 +13,10 @@ use serde_json::{Value, json};
 
 impl Run<'_> {
     pub(super) fn collect(&mut self, work: &Work) -> Result<(Event, Value)> {
-        let (tampered, noted) = self.settle_guard()?;
-        for said in &noted {
-            self.say(Kind::Check, said.clone())?;
-        }
-        let mut reasons: Vec<String> = tampered
-            .iter()
-            .map(|what| {
-                format!("{what}: this is git's or the person's and was put back; leave it alone")
-            })
-            .collect();
-        if let Some(touched) = self.restore_ledger()? {
-            reasons.push(touched);
-        }
+        self.settle_guard()?;
+        self.restore_ledger()?;
+        let findings = self.findings();
+        let mut reasons = findings.clone();
         match self.tree.pre_commit(self.settings.hook_deadline())? {
             Hook::None | Hook::Passed => {}
             Hook::Refused { words } => {
@@ -52,7 +45,7 @@ impl Run<'_> {
             ),
         )?;
         let tree = Tree(tree.to_string());
-        let fields = json!({ "tampered": tampered, "noted": noted });
+        let fields = json!({ "findings": findings });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }
@@ -82,36 +75,64 @@ impl Run<'_> {
         self.tree.candidate(&debris)
     }
 
-    /// Undoes what a leaf did to the repository itself; gives what was tampering and what is only said.
-    pub(super) fn settle_guard(&mut self) -> Result<(Vec<String>, Vec<String>)> {
-        let (mut tampered, mut noted) = std::mem::take(&mut self.settled);
-        if let Some(guard) = self.tree.open_guard()? {
-            let settled = guard.settle(&self.tree, self.issue_number)?;
-            tampered.extend(settled.tampered);
-            noted.extend(settled.noted);
+    /// Undoes what a leaf did to the repository itself. Journalled at once: done a second time, after a crash,
+    /// there is nothing left to find.
+    pub(super) fn settle_guard(&mut self) -> Result<()> {
+        let Some(guard) = self.tree.open_guard()? else {
+            return Ok(());
+        };
+        let settled = guard.settle(&self.tree, self.issue_number)?;
+        for what in &settled.tampered {
+            self.found(format!(
+                "{what}: this is git's or the person's and was put back; leave it alone"
+            ))?;
         }
-        Ok((tampered, noted))
+        for said in &settled.noted {
+            self.say(Kind::Check, said.clone())?;
+        }
+        Ok(())
     }
 
-    /// The ledger is the conductor's: a leaf's change of it is undone, and said.
-    fn restore_ledger(&mut self) -> Result<Option<String>> {
-        let path = self.tree.path().join(self.ledger_path());
-        let committed = self.ledger_in_force()?;
-        let now = std::fs::read(&path).ok();
-        if now.as_deref() == Some(committed.as_bytes()) {
-            return Ok(None);
+    /// Something that fails the check of the answer under way.
+    fn found(&mut self, what: String) -> Result<()> {
+        let fields = json!({ "finding": what });
+        self.write(Entry::new(Kind::Check, Default::default(), fields).say(what))
+    }
+
+    /// What was found since the leaf was launched.
+    fn findings(&self) -> Vec<String> {
+        let since = self.lines.iter().rev();
+        let mut found: Vec<String> = since
+            .take_while(|l| l.text("intent") != "launch")
+            .filter_map(|l| Some(l.fields.get("finding")?.as_str()?.to_owned()))
+            .collect();
+        found.reverse();
+        found
+    }
+
+    /// The ledger is the conductor's while a leaf runs: a change of it is undone, and a finding.
+    fn restore_ledger(&mut self) -> Result<()> {
+        if self.ledger_edit()?.is_none() {
+            return Ok(());
         }
-        if let Some(bytes) = now {
+        self.keep_ledger_of_leaf()?;
+        self.found(format!(
+            "{} was changed: only the conductor ticks steps; it was put back",
+            self.ledger_path()
+        ))?;
+        let committed = self.ledger_in_force()?;
+        self.write_ledger(committed.as_bytes())
+    }
+
+    /// Keeps a leaf's version of the ledger as an object, and says so.
+    pub(super) fn keep_ledger_of_leaf(&mut self) -> Result<()> {
+        if let Some(Edit::Bytes(bytes)) = self.ledger_edit()? {
             let blob = self.tree.git2().blob(&bytes)?;
             self.say(
                 Kind::Check,
                 format!("the leaf's version of the ledger is kept as object {blob}"),
             )?;
         }
-        self.write_ledger(committed.as_bytes())?;
-        Ok(Some(format!(
-            "{} was changed: only the conductor ticks steps; it was put back",
-            self.ledger_path()
-        )))
+        Ok(())
     }
 }

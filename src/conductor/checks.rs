@@ -11,10 +11,10 @@ use crate::ground::command::{Ended, Launch, shell};
 use crate::ground::isolation::{self, Isolation, IsolationAsk};
 use crate::ground::project::Project;
 use crate::ground::setup::{Setup, SetupAsk};
-use crate::ground::{Ground, Verify};
+use crate::ground::{Ground, Kind as GroundKind, Verify};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
 use crate::machine::{Checked, Event, Work};
-use crate::role::{Claim, StopMode};
+use crate::role::Claim;
 use crate::suite::run::SuiteAsk;
 use crate::suite::{ResultKey, Results, SuiteEnd, SuiteRun, TestPaths};
 use anyhow::{Result, anyhow};
@@ -79,7 +79,7 @@ impl Run<'_> {
     }
 
     /// A suite or setup of a conductor that was killed may still run in the ground: it is ended first.
-    fn quiet(&self, records: &std::path::Path) -> Result<()> {
+    pub(super) fn quiet(&self, records: &std::path::Path) -> Result<()> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             if listed.end == End::StillRunning {
@@ -143,12 +143,7 @@ impl Run<'_> {
             output_cap: Some(self.settings.output_cap()),
         };
         let mut running = leaf::start(&records, &spec)?;
-        let tdd = self.tree.tdd();
-        let signals = &mut self.signals;
-        let end = running.wait(None, &mut || {
-            let mode = super::stop::look(&tdd).mode().max(signals.mode());
-            (mode == Some(StopMode::Now)).then_some(KillWhy::Stop)
-        })?;
+        let end = running.wait(None, &mut || self.glance())?;
         Ok(match end {
             End::Done { code } => Ended::Code(code),
             End::KilledStuck { .. } => Ended::TimedOut,
@@ -410,7 +405,9 @@ impl Run<'_> {
     /// A fresh checkout without history for one verifier, set up like the check ground.
     pub(super) fn verify_ground(&mut self, candidate: Oid, base: Option<Oid>) -> Result<Verify> {
         let repo = Repository::open(self.tree.path())?;
-        let mut verify = Verify::make(&self.home, &repo, candidate, base)?;
+        let ground = Ground::acquire(&self.home, GroundKind::Verify)?;
+        self.quiet(ground.records())?;
+        let mut verify = Verify::make_in(ground, &repo, candidate, base)?;
         if let Some(file) = self.settings.config.ground.env_file.clone() {
             let from = self.repo.checkout().join(&file);
             verify

@@ -1,12 +1,13 @@
 //! Commits and the ledger: the plan, the approved red, the finished step, and a person's own edits.
 
 use super::leaves::oid;
+use super::record::Entry;
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
 use crate::git::{Commit, Committed, Pushed, issue_branch_name, message, tree};
 use crate::ledger::{Ledger, NewLedger};
-use crate::machine::{Event, KeptRed, Step, Tree, Work};
+use crate::machine::{Event, KeptRed, Stage, Step, Tree, Work};
 use crate::plan::{Plan, PlanErrorKind};
 use crate::role::Claim;
 use anyhow::{Context, Result, anyhow};
@@ -29,6 +30,14 @@ struct RedKey {
 enum Made {
     Commit(Oid),
     Refused(Vec<String>),
+}
+
+/// How the ledger in the working tree differs from the committed one.
+pub(super) enum Edit {
+    /// Somebody has edited it.
+    Bytes(Vec<u8>),
+    /// Somebody's `git clean`, or a commit of ours that was cut off: the committed one is the truth.
+    Gone,
 }
 
 impl Run<'_> {
@@ -116,12 +125,8 @@ impl Run<'_> {
             test_command: &ready.test_command,
             plan,
         });
-        let head = self.tree.head()?;
-        let parent = match self.ledger_at(head)? {
-            // Committed before a crash: the commit is found again by its parent and trailers.
-            Some(_) => self.tree.git2().find_commit(head)?.parent_id(0)?,
-            None => head,
-        };
+        // Preflight has found no ledger on the branch: one that was committed before a crash is not made again.
+        let parent = self.tree.head()?;
         self.write_ledger(ledger.as_bytes())?;
         let steps = plan.steps.len();
         let subject = format!(
@@ -142,6 +147,7 @@ impl Run<'_> {
                 .into());
                 }
             };
+        self.crash_point("committed");
         let fields = json!({
             "commit": commit.to_string(),
             "steps": steps,
@@ -151,33 +157,91 @@ impl Run<'_> {
         Ok((Event::PlanCommitted, fields))
     }
 
+    /// How the ledger in the working tree differs from the committed one; None when it does not, or when
+    /// there is none yet. The tick that a commit of ours was about to make is no edit.
+    pub(super) fn ledger_edit(&self) -> Result<Option<Edit>> {
+        let Some(committed) = self.ledger_at(self.tree.head()?)? else {
+            return Ok(None);
+        };
+        let path = self.tree.path().join(self.ledger_path());
+        match std::fs::read(&path) {
+            Ok(bytes) if bytes == committed.as_bytes() => Ok(None),
+            Ok(bytes) => {
+                let bytes = self.without_own_tick(bytes, &committed);
+                Ok(Some(match bytes == committed.as_bytes() {
+                    true => Edit::Gone,
+                    false => Edit::Bytes(bytes),
+                }))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Some(Edit::Gone)),
+            Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// A commit that was cut off has written its tick into the file and nowhere else.
+    fn without_own_tick(&self, bytes: Vec<u8>, committed: &Ledger) -> Vec<u8> {
+        let work = self.state.work.as_ref();
+        let Some(work) = work.filter(|w| w.stage == Stage::Commit) else {
+            return bytes;
+        };
+        let number = work.step.number;
+        if committed.step(number).is_none_or(|s| s.ticked) {
+            return bytes;
+        }
+        let edited = Ledger::parse(&bytes).ok();
+        match edited.and_then(|edited| edited.untick(number).ok()) {
+            Some(edited) => edited.as_bytes().to_vec(),
+            None => bytes,
+        }
+    }
+
+    /// Commits a person's uncommitted edit of the ledger; says whether there was one.
+    pub(super) fn commit_hand_edit(&mut self) -> Result<bool> {
+        let bytes = match self.ledger_edit()? {
+            None => return Ok(false),
+            Some(Edit::Gone) => {
+                self.write_ledger(self.ledger_in_force()?.as_bytes())?;
+                return Ok(false);
+            }
+            Some(Edit::Bytes(bytes)) => bytes,
+        };
+        self.parse_ledger(&bytes)?;
+        let head = self.tree.head()?;
+        let tree = self.tree.head_tree()?;
+        let made = self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?;
+        let commit = match made {
+            Made::Commit(commit) => commit,
+            Made::Refused(words) => {
+                return Err(Bail::needs_user(format!(
+                    "A hook refused the commit of the hand-edited ledger:\n{}",
+                    words.join("\n")
+                ))
+                .into());
+            }
+        };
+        let fields = json!({ "by_hand": true, "commit": commit.to_string() });
+        let said = "the ledger was edited by hand; it is committed";
+        self.write(Entry::new(Kind::Plan, Default::default(), fields).say(said))?;
+        Ok(true)
+    }
+
     /// Commits a person's uncommitted edit of the ledger, and reads it.
     pub(super) fn read_ledger(&mut self) -> Result<(Event, Value)> {
-        let committed = self.ledger_in_force()?;
-        let path = self.tree.path().join(self.ledger_path());
-        let mut said = Value::Null;
-        match std::fs::read(&path) {
-            Ok(bytes) if bytes != committed.as_bytes() => {
-                self.parse_ledger(&bytes)?;
-                let head = self.tree.head()?;
-                let tree = self.tree.head_tree()?;
-                if let Made::Refused(words) =
-                    self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?
-                {
-                    return Err(Bail::needs_user(format!(
-                        "A hook refused the commit of the hand-edited ledger:\n{}",
-                        words.join("\n")
-                    ))
-                    .into());
-                }
-                said = json!({ "said": "the ledger was edited by hand; it is committed", "by_hand": true });
-            }
-            Ok(_) => {}
-            // Somebody's git clean: the committed one is the truth.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                self.write_ledger(committed.as_bytes())?
-            }
-            Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+        self.commit_hand_edit()?;
+        let work = self.state.work.clone();
+        let committed = match &work {
+            Some(work) if work.stage == Stage::Commit => self.committed_already(work)?,
+            _ => None,
+        };
+        let stale = match &work {
+            Some(work) if committed.is_none() => self.is_stale(work)?,
+            _ => false,
+        };
+        if committed.is_some() {
+            self.after_commit(work.as_ref().map(|w| w.claim));
+        }
+        if let (true, Some(work)) = (stale, &work) {
+            self.put_stale_aside(work)?;
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -191,20 +255,96 @@ impl Run<'_> {
                 no_test: s.no_test.clone(),
             })
             .collect();
-        let red = self
-            .tree
-            .refs(self.issue_number)
-            .load("red")?
-            .and_then(|saved| {
-                let key: RedKey = serde_json::from_str(saved.message.trim()).ok()?;
-                let fits = saved.parent == self.tree.head().ok();
-                fits.then(|| KeptRed {
-                    title: key.title,
-                    criteria: key.criteria,
-                    tree: Tree(saved.tree.to_string()),
-                })
-            });
-        Ok((Event::LedgerRead { steps, red }, said))
+        let event = Event::LedgerRead {
+            steps,
+            red: self.kept_red()?,
+            committed: committed.map(|c| c.to_string()),
+            stale,
+        };
+        Ok((event, json!({ "head": self.tree.head()?.to_string() })))
+    }
+
+    /// The approved red that was kept for the branch as it is.
+    fn kept_red(&self) -> Result<Option<KeptRed>> {
+        let Some(saved) = self.tree.refs(self.issue_number).load("red")? else {
+            return Ok(None);
+        };
+        let Ok(key) = serde_json::from_str::<RedKey>(saved.message.trim()) else {
+            return Ok(None);
+        };
+        // Only the ledger may have changed since.
+        let fits = match saved.parent {
+            Some(parent) => self.same_files(parent, self.tree.head()?)?,
+            None => false,
+        };
+        Ok(fits.then(|| KeptRed {
+            title: key.title,
+            criteria: key.criteria,
+            tree: Tree(saved.tree.to_string()),
+        }))
+    }
+
+    /// Whether two commits differ in nothing but ledgers.
+    fn same_files(&self, one: Oid, other: Oid) -> Result<bool> {
+        let repo = self.tree.git2();
+        let files =
+            |commit| -> Result<Oid> { tree::without_tdd(repo, tree::of_commit(repo, commit)?) };
+        Ok(one == other || files(one)? == files(other)?)
+    }
+
+    /// Whether the claim under way cannot be gone on with: its trees are gone, or somebody else's commits
+    /// came onto the branch since, which its trees would take back.
+    fn is_stale(&self, work: &Work) -> Result<bool> {
+        let repo = self.tree.git2();
+        let there = |tree: &Tree| Oid::from_str(&tree.0).is_ok_and(|id| repo.find_tree(id).is_ok());
+        if !work.trees().into_iter().all(there) {
+            return Ok(true);
+        }
+        match self.last_head() {
+            Some(known) if repo.find_commit(known).is_ok() => {
+                Ok(!self.same_files(known, self.tree.head()?)?)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The branch's commit as the run last knew it.
+    fn last_head(&self) -> Option<Oid> {
+        self.lines.iter().rev().find_map(|l| {
+            let made = l.event == Kind::Commit || l.event == Kind::Plan;
+            let fields = &l.fields;
+            let name = fields
+                .get("commit")
+                .filter(|_| made && !fields.contains_key("intent"))
+                .or_else(|| fields.get("head").filter(|_| fields.contains_key("input")))?;
+            Oid::from_str(name.as_str()?).ok()
+        })
+    }
+
+    fn put_stale_aside(&mut self, work: &Work) -> Result<()> {
+        let parent = self.last_head();
+        let repo = self.tree.git2();
+        let parent = parent.filter(|commit| repo.find_commit(*commit).is_ok());
+        let mut kept = Vec::new();
+        for tree in work.trees() {
+            let tree = oid(Some(tree))?;
+            if repo.find_tree(tree).is_ok() {
+                let why = "work on a branch that has moved on since";
+                kept.push(
+                    self.tree
+                        .refs(self.issue_number)
+                        .discard(tree, parent, why)?,
+                );
+            }
+        }
+        self.say(
+            Kind::Check,
+            format!(
+                "the branch has moved on since step {} was begun: it is begun again (put aside: {})",
+                work.step.number,
+                kept.join(", ")
+            ),
+        )
     }
 
     pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
@@ -238,60 +378,98 @@ impl Run<'_> {
 
     /// Commits the approved candidate; the tick is in the commit that earns it.
     pub(super) fn commit(&mut self, work: &Work) -> Result<(Event, Value)> {
+        self.commit_hand_edit()?;
         let candidate = oid(work.candidate.as_ref())?;
-        let (subject, parent) = match work.claim {
-            Claim::Refactor => (format!("refactor: {}", work.step.title), None),
-            _ => (work.step.title.clone(), None::<Oid>),
+        let subject = match work.claim {
+            Claim::Refactor => format!("refactor: {}", work.step.title),
+            _ => work.step.title.clone(),
         };
         let phase = work.claim.phase().as_str();
-        let head = self.tree.head()?;
-        let parent = match parent {
-            Some(parent) => parent,
-            None if self.is_commit_of(head, work)? => {
-                self.tree.git2().find_commit(head)?.parent_id(0)?
-            }
-            None => head,
-        };
-        let before = self
-            .ledger_at(parent)?
-            .ok_or_else(|| anyhow!("the branch has no ledger {}", self.ledger_path()))?;
+        let before = self.ledger_in_force()?;
+        let here = before.step(work.step.number);
+        if here.is_none_or(|s| s.title != work.step.title) {
+            return Err(Bail::needs_user(format!(
+                "Step {} ({}) was changed in the ledger by hand when its work was about to be committed. The \
+                 work is kept aside (`veri discarded {}`); run again to go on from the ledger as it is now.",
+                work.step.number, work.step.title, self.issue_number
+            ))
+            .into());
+        }
         let ledger = match work.claim {
             Claim::Refactor => before,
             _ => before.tick(work.step.number)?,
         };
-        match self.make_checked_commit(work, candidate, &ledger, &subject, phase, parent)? {
-            Made::Commit(commit) => {
-                let refs = self.tree.refs(self.issue_number);
-                refs.delete("candidate")?;
-                if work.claim != Claim::Refactor {
-                    refs.delete("red")?;
-                }
-                self.tree.restore(None)?;
-                Ok((
-                    Event::Committed {
-                        commit: commit.to_string(),
-                    },
-                    Value::Null,
-                ))
+        let parent = self.tree.head()?;
+        let made = self.make_checked_commit(work, candidate, &ledger, &subject, phase, parent);
+        let commit = match made {
+            Ok(Made::Commit(commit)) => commit,
+            Ok(Made::Refused(reasons)) => {
+                return Ok((Event::CommitRefused { reasons }, Value::Null));
             }
-            Made::Refused(reasons) => Ok((Event::CommitRefused { reasons }, Value::Null)),
+            // What failed after the commit was made does not undo it.
+            Err(error) => match self.committed_already(work) {
+                Ok(Some(commit)) => {
+                    self.say(Kind::Commit, format!("after the commit: {error:#}"))?;
+                    commit
+                }
+                _ => return Err(error),
+            },
+        };
+        self.crash_point("committed");
+        self.after_commit(Some(work.claim));
+        let commit = commit.to_string();
+        Ok((Event::Committed { commit }, Value::Null))
+    }
+
+    /// What was kept for a commit is not needed any more. Best effort: the commit stands.
+    fn after_commit(&mut self, claim: Option<Claim>) {
+        let tidied = || -> Result<()> {
+            let refs = self.tree.refs(self.issue_number);
+            refs.delete("candidate")?;
+            if claim != Some(Claim::Refactor) {
+                refs.delete("red")?;
+            }
+            self.tree.restore(None)
+        };
+        if let Err(error) = tidied() {
+            drop(self.say(Kind::Commit, format!("after the commit: {error:#}")));
         }
     }
 
-    /// Whether HEAD is this very commit already, made before a crash.
-    fn is_commit_of(&self, head: Oid, work: &Work) -> Result<bool> {
-        let commit = self.tree.git2().find_commit(head)?;
-        let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-        let phase = work.claim.phase().as_str();
-        let wanted = self.trailers(phase, Some(work.step.number));
-        let has =
-            |(key, value): &(String, String)| text.lines().any(|l| l == format!("{key}: {value}"));
-        let here = wanted
+    /// The commit of this claim, when it was made already: by its trailers, among those that came onto the
+    /// branch since it was first intended.
+    fn committed_already(&self, work: &Work) -> Result<Option<Oid>> {
+        let since = self
+            .lines
             .iter()
-            .filter(|(key, _)| key != "Veri-Snapshot")
-            .all(has);
-        let candidate = oid(work.candidate.as_ref())?;
-        Ok(here && self.tree.head_tree()? == candidate)
+            .rev()
+            .take_while(|l| !matches!(l.event, Kind::Verdict) && l.text("what") != "breaks-with")
+            .filter(|l| l.text("intent") == "commit")
+            .last();
+        let Some(Ok(before)) = since.map(|l| Oid::from_str(l.text("head"))) else {
+            return Ok(None);
+        };
+        let repo = self.tree.git2();
+        if repo.find_commit(before).is_err() {
+            return Ok(None);
+        }
+        let mut wanted = self.trailers(work.claim.phase().as_str(), Some(work.step.number));
+        wanted.retain(|(key, _)| key != "Veri-Snapshot");
+        let mut walk = repo.revwalk()?;
+        walk.push(self.tree.head()?)?;
+        walk.hide(before)?;
+        for id in walk {
+            let id = id?;
+            let commit = repo.find_commit(id)?;
+            let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+            let has = |(key, value): &(String, String)| {
+                text.lines().any(|l| l == format!("{key}: {value}"))
+            };
+            if wanted.iter().all(has) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 
     /// A tree that hooks changed while it was committed is checked once more, and committed as it is.

@@ -195,11 +195,7 @@ impl Run<'_> {
             ledger_text: String::from_utf8_lossy(ledger.as_bytes()).into_owned(),
             cost_usd: None,
             wall_seconds: self.wall_seconds(),
-            leaves: self
-                .lines
-                .iter()
-                .filter(|l| l.event == Kind::Launch)
-                .count() as u32,
+            leaves: self.lines.iter().filter(|l| is_a_leafs_end(l)).count() as u32,
             suite_runs: self.suite_runs(),
         })
     }
@@ -278,6 +274,17 @@ fn phase_of(word: &str) -> Option<Phase> {
         "refactor" => Some(Phase::Refactor),
         _ => None,
     }
+}
+
+/// Whether a line tells how a leaf ended that did run. One that a crash or a stop cut off is launched again,
+/// and counts then.
+fn is_a_leafs_end(line: &Line) -> bool {
+    let end = line.fields.get("input").and_then(|i| i.get("leaf-ended"));
+    end.is_some()
+        && !matches!(
+            line.text("end"),
+            "lost" | "never-started" | "refused" | "killed-by-stop"
+        )
 }
 
 fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
@@ -513,7 +520,7 @@ fn tell(story: &mut StepStory, line: &Line) {
             .collect()
     };
     match line.event {
-        Kind::Exit if !matches!(line.text("end"), "answered" | "") => {
+        Kind::Exit if !matches!(line.text("end"), "answered" | "") && is_a_leafs_end(line) => {
             attempt.ended = Some(format!("{} {}", line.actor, line.text("said")));
         }
         Kind::Check if line.fields.contains_key("result") => {

@@ -2,7 +2,6 @@
 
 use super::record::{Entry, of_leaf};
 use super::run::Run;
-use super::stop;
 use crate::agent::{self, Launch, Place, Seclusion};
 use crate::answer;
 use crate::blind::{
@@ -10,9 +9,9 @@ use crate::blind::{
     issue_text,
 };
 use crate::cause::{Bail, Cause};
-use crate::event::{Kind, Line};
+use crate::event::Kind;
 use crate::git::{leaf_git_env, tree};
-use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
+use crate::leaf::{self, End, LaunchId, Records, Spec};
 use crate::ledger::Ledger;
 use crate::machine::{Answer, Event, Feedback, FeedbackKind, From, Leaf, LeafEnd, Reopen, Tree};
 use crate::plan;
@@ -39,6 +38,13 @@ const GRACE: Duration = leaf::DEFAULT_GRACE;
 impl Run<'_> {
     /// Launches a leaf and waits for its end.
     pub(super) fn launch(&mut self, leaf: &Leaf) -> Result<(Event, Value)> {
+        // A planner that ended while no conductor watched: now its plan can be judged.
+        if leaf.role == Role::Planner
+            && let Some(line) = self.open_launch()
+            && let Some(outcome) = self.take_up(leaf, &line)?
+        {
+            return Ok(outcome);
+        }
         if let Some(mode) = self.stop_mode()
             && mode >= StopMode::AtLeaf
         {
@@ -67,7 +73,7 @@ impl Run<'_> {
         .into())
     }
 
-    fn records(&self) -> Result<Records> {
+    pub(super) fn records(&self) -> Result<Records> {
         Ok(Records::new(self.tree.tdd())?.with_shim(&self.ask.program))
     }
 
@@ -104,8 +110,21 @@ impl Run<'_> {
     }
 
     fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
+        if !self.is_in_hands() {
+            // Whatever differs now is a person's.
+            self.commit_hand_edit()?;
+        }
         let start = self.start_tree(&leaf.from)?;
-        let kept = self.set_aside_dirt(start, leaf)?;
+        // From here on, what is in the working tree is the leaf's until it is collected or put back.
+        self.write(Entry::new(
+            Kind::Check,
+            of_leaf(leaf),
+            json!({ "intent": "prepare" }),
+        ))?;
+        self.settle_guard()?;
+        let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
+        let kept = self.set_aside(start, &why)?.or(self.kept.take());
+        let kept = kept.map(|reference| Kept { reference });
         self.tree.restore(start)?;
         self.furnish()?;
         let records = self.records()?;
@@ -180,7 +199,7 @@ impl Run<'_> {
         let mut verify = self.verify_ground(candidate, base)?;
         let timeout = self.leaf_timeout()?;
         let records = self.records()?;
-        let temp = self.home.join("verify").join(id.as_str());
+        let temp = self.verifier_temp(&id);
         let files = Files::in_temp(&temp);
         let hidden = Hidden::new([
             self.tree.path(),
@@ -226,10 +245,20 @@ impl Run<'_> {
             &place,
         )?;
         let outcome = self.run_leaf(leaf, &launch, id.clone(), Some(&nonce), timeout, &records);
-        // Its words are kept where every launch's are, once it can no longer see them there.
-        files.move_below(&records, &id);
-        let _ = std::fs::remove_dir_all(&temp);
+        files.keep(&records, &id);
         outcome
+    }
+
+    fn verifier_temp(&self, id: &LaunchId) -> PathBuf {
+        self.home.join("verify").join(id.as_str())
+    }
+
+    /// Where the files of a launch are.
+    pub(super) fn files_of(&self, role: Role, records: &Records, id: &LaunchId) -> Files {
+        match role {
+            Role::Verifier => Files::at(&self.verifier_temp(id)),
+            _ => Files::below(records, id),
+        }
     }
 
     fn place<'p>(
@@ -292,13 +321,10 @@ impl Run<'_> {
             grace: GRACE,
             output_cap: Some(self.settings.output_cap()),
         };
+        self.crash_point("launching");
         let mut running = leaf::start(records, &spec)?;
-        let tdd = self.tree.tdd();
-        let signals = &mut self.signals;
-        let end = running.wait(None, &mut || {
-            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now))
-                .then_some(KillWhy::Stop)
-        })?;
+        self.crash_point("started");
+        let end = running.wait(None, &mut || self.glance())?;
         let record = running
             .record()?
             .map(|r| serde_json::to_value(&r))
@@ -312,34 +338,7 @@ impl Run<'_> {
         )
     }
 
-    /// Takes up a launch of an earlier conductor, or reads how it ended.
-    pub(super) fn take_up(&mut self, leaf: &Leaf, line: &Line) -> Result<(Event, Value)> {
-        let records = self.records()?;
-        let id = LaunchId::parse(line.text("launch"))
-            .ok_or_else(|| anyhow!("line {} of the journal names no launch", line.seq))?;
-        let tdd = self.tree.tdd();
-        let signals = &mut self.signals;
-        let end = leaf::settle(&records, line.text("leaf"), &id, None, &mut || {
-            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now))
-                .then_some(KillWhy::Stop)
-        })?;
-        let record = records
-            .ended(&id)?
-            .map(|r| serde_json::to_value(&r))
-            .transpose()?;
-        let stdout = PathBuf::from(line.text("stdout"));
-        // A verifier's files were moved when its conductor had read them.
-        let moved = records.run(&id, "out");
-        let stdout = if stdout.exists() { stdout } else { moved };
-        let nonce = line.fields.get("nonce").and_then(Value::as_str);
-        let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
-        if matches!(outcome.0, Event::LeafEnded(LeafEnd::Lost)) && leaf.role == Role::Developer {
-            self.settle_guard()?;
-        }
-        Ok(outcome)
-    }
-
-    fn outcome(
+    pub(super) fn outcome(
         &mut self,
         leaf: &Leaf,
         end: &End,
@@ -515,9 +514,9 @@ impl Run<'_> {
         }
     }
 
-    /// Unfinished work of an earlier launch is kept, and named to the next developer.
-    fn set_aside_dirt(&mut self, start: Option<Oid>, leaf: &Leaf) -> Result<Option<Kept>> {
-        self.settle_guard()?;
+    /// Unfinished work of an earlier launch is kept; gives where. `start` and a known candidate are not lost
+    /// without that.
+    pub(super) fn set_aside(&mut self, start: Option<Oid>, why: &str) -> Result<Option<String>> {
         let now = self.tree.candidate(&[])?;
         if Some(now) == start || now == self.tree.head_tree()? {
             return Ok(None);
@@ -526,9 +525,7 @@ impl Run<'_> {
         if known.is_some_and(|tree| tree.0 == now.to_string()) {
             return Ok(None);
         }
-        let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
-        let kept = self.tree.discard(self.issue_number, now, &why)?;
-        Ok(kept.map(|reference| Kept { reference }))
+        self.tree.discard(self.issue_number, now, why)
     }
 
     fn leaf_timeout(&self) -> Result<Duration> {
@@ -548,10 +545,12 @@ impl Run<'_> {
 }
 
 /// The files of one launch.
-struct Files {
+pub(super) struct Files {
     prompt: PathBuf,
     stdout: PathBuf,
     stderr: PathBuf,
+    /// A verifier's folder, which goes when it has ended.
+    temp: Option<PathBuf>,
 }
 
 impl Files {
@@ -560,21 +559,37 @@ impl Files {
             prompt: records.run(id, "prompt"),
             stdout: records.run(id, "out"),
             stderr: records.run(id, "err"),
+            temp: None,
         }
     }
 
-    fn in_temp(temp: &Path) -> Files {
+    fn at(temp: &Path) -> Files {
         let folder = temp.join("leaf");
-        // Made with the temporary folder, or the launch fails saying so.
-        let _ = std::fs::create_dir_all(&folder);
         Files {
             prompt: folder.join("prompt"),
             stdout: folder.join("out"),
             stderr: folder.join("err"),
+            temp: Some(temp.to_owned()),
         }
     }
 
-    fn move_below(&self, records: &Records, id: &LaunchId) {
+    fn in_temp(temp: &Path) -> Files {
+        // Made with the temporary folder, or the launch fails saying so.
+        let _ = std::fs::create_dir_all(temp.join("leaf"));
+        Files::at(temp)
+    }
+
+    /// Where the answer stands: where it was written, or where that was kept.
+    pub(super) fn answer(&self, records: &Records, id: &LaunchId) -> PathBuf {
+        match self.stdout.exists() {
+            true => self.stdout.clone(),
+            false => records.run(id, "out"),
+        }
+    }
+
+    /// A verifier's words go where every launch's are, once it can no longer see them there.
+    pub(super) fn keep(&self, records: &Records, id: &LaunchId) {
+        let Some(temp) = &self.temp else { return };
         for (from, what) in [
             (&self.prompt, "prompt"),
             (&self.stdout, "out"),
@@ -583,6 +598,7 @@ impl Files {
             // What cannot be kept is not needed to go on: the answer is in the journal by then.
             let _ = std::fs::copy(from, records.run(id, what));
         }
+        let _ = std::fs::remove_dir_all(temp);
     }
 }
 

@@ -10,6 +10,7 @@ mod facts;
 mod furnish;
 mod leaves;
 mod perform;
+mod pick_up;
 mod preflight;
 mod publish;
 mod record;

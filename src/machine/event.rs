@@ -51,6 +51,11 @@ pub enum Event {
         steps: Vec<Step>,
         /// The approved red that is kept for one of them, if any.
         red: Option<KeptRed>,
+        /// The commit of the claim under way, when it was made and a crash came before its record.
+        committed: Option<String>,
+        /// Whether the claim under way no longer stands on the branch: somebody else's commits came in
+        /// between, or its trees are gone.
+        stale: bool,
     },
     /// What a developer left was taken.
     Collected(Collected),

@@ -22,17 +22,17 @@ pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
         At::New | At::Preflight => state.then.take().map(|at| *at),
         At::Planning => Some(At::Planning),
         At::CommitPlan(plan) => Some(At::CommitPlan(plan)),
-        // What a developer left, and a commit that may be half done, are settled before the ledger
-        // is looked at: it may hold the leaf's own changes.
-        At::Working if state.work.as_ref().is_some_and(must_settle_first) => Some(At::Working),
+        // What a developer left is taken before the ledger is looked at: the leaf may have changed that.
+        At::Working if state.work.as_ref().is_some_and(is_collecting) => Some(At::Working),
         At::Boundary | At::Working | At::Accepting | At::Publishing => Some(At::Boundary),
-        At::Unwinding(_) | At::Ended(_) => None,
+        // A preflight that failed has changed nothing: what was to follow it still is.
+        At::Unwinding(_) | At::Ended(_) => state.then.take().map(|at| *at),
     };
     state.then = then.map(Box::new);
 }
 
-fn must_settle_first(work: &Work) -> bool {
-    matches!(work.stage, Stage::Collect { .. } | Stage::Commit)
+fn is_collecting(work: &Work) -> bool {
+    matches!(work.stage, Stage::Collect { .. })
 }
 
 fn renew_spent(state: &mut State, spent: Option<Cause>) {

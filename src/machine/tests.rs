@@ -73,6 +73,8 @@ impl World {
             Effect::ReadLedger => Event::LedgerRead {
                 steps: self.steps(),
                 red: None,
+                committed: None,
+                stale: false,
             },
             Effect::Collect(_) => Event::Collected(Collected::Candidate(self.fresh())),
             Effect::Check(_) => Event::Checked(Checked::Holds),
@@ -372,7 +374,16 @@ fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put
         .0;
     let mut steps = world.steps();
     steps[0].title = "renamed".to_owned();
-    let (state, effects) = next(state, Event::LedgerRead { steps, red: None }).unwrap();
+    let (state, effects) = next(
+        state,
+        Event::LedgerRead {
+            steps,
+            red: None,
+            committed: None,
+            stale: false,
+        },
+    )
+    .unwrap();
     assert!(
         effects
             .iter()
@@ -394,6 +405,8 @@ fn a_kept_red_without_a_journal_goes_on_at_green() {
     let event = Event::LedgerRead {
         steps: World::new().steps(),
         red: Some(red),
+        committed: None,
+        stale: false,
     };
     let state = next(state, event).unwrap().0;
     let Some(Effect::Launch(leaf)) = state.pending() else {
@@ -452,10 +465,17 @@ fn any_event() -> impl Strategy<Value = Event> {
         ]
         .prop_map(Event::LeafEnded),
         Just(Event::PlanCommitted),
-        proptest::collection::vec(any::<bool>(), 3).prop_map(|t| Event::LedgerRead {
-            steps: (1..=3).map(|n| ledger_step(n, t[n as usize - 1])).collect(),
-            red: None,
-        }),
+        (
+            proptest::collection::vec(any::<bool>(), 3),
+            any::<bool>(),
+            any::<bool>()
+        )
+            .prop_map(|(t, committed, stale)| Event::LedgerRead {
+                steps: (1..=3).map(|n| ledger_step(n, t[n as usize - 1])).collect(),
+                red: None,
+                committed: committed.then(|| "c".to_owned()),
+                stale,
+            }),
         (0u32..50).prop_map(|n| Event::Collected(Collected::Candidate(tree(n)))),
         (0u32..50).prop_map(move |n| Event::Collected(Collected::Refused {
             tree: tree(n),
