@@ -2,6 +2,7 @@
 
 use super::leaves::oid;
 use super::run::Run;
+use super::stop::StoppedInSuite;
 use crate::agent;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
@@ -33,11 +34,6 @@ pub(super) struct Baseline {
     /// What the pull request must say about isolation, if anything.
     pub(super) isolation: Option<String>,
 }
-
-/// A suite was ended by a stop request of mode now.
-#[derive(Debug, thiserror::Error)]
-#[error("a stop request of mode now ended a suite")]
-pub(super) struct StoppedInSuite;
 
 impl Run<'_> {
     pub(super) fn ready(&self) -> Result<&super::run::Ready> {

@@ -1,9 +1,9 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::checks::StoppedInSuite;
 use super::record::{self, Entry};
 use super::settings::Settings;
 use super::signals::Asked;
+use super::stop::StoppedInSuite;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::cause::{Bail, Cause};
@@ -74,7 +74,7 @@ pub(super) struct Ready {
 
 impl Run<'_> {
     /// Performs what the machine awaits until the run has ended.
-    pub(super) fn to_the_end(mut self) -> Ended {
+    pub(super) fn drive(mut self) -> Ended {
         match self.go_on() {
             Ok(()) => {}
             Err(error) => return self.internal(&error),
