@@ -116,6 +116,11 @@ fn run() -> u8 {
     }
 }
 
+/// What was asked for is not there: the person's to put right, not a bug.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NotThere(String);
+
 /// Prints an error as its chain and gives the exit code of its kind.
 fn report(result: anyhow::Result<u8>, err: &mut dyn Write) -> u8 {
     match result {
@@ -124,6 +129,7 @@ fn report(result: anyhow::Result<u8>, err: &mut dyn Write) -> u8 {
             let _ = writeln!(err, "veri: {error:#}");
             match error.downcast_ref::<crate::cause::Bail>() {
                 Some(bail) => bail.cause.class().exit_code(),
+                None if error.is::<NotThere>() => exit::USAGE,
                 None => exit::INTERNAL,
             }
         }
