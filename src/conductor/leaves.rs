@@ -595,8 +595,13 @@ impl Files {
             (&self.stdout, "out"),
             (&self.stderr, "err"),
         ] {
-            // What cannot be kept is not needed to go on: the answer is in the journal by then.
-            let _ = std::fs::copy(from, records.run(id, what));
+            let to = records.run(id, what);
+            // Its shim has linked its output there already: copying a file onto itself would empty it.
+            if !to.exists() {
+                // What cannot be kept is not needed to go on.
+                let new = to.with_extension("new");
+                let _ = std::fs::copy(from, &new).and_then(|_| std::fs::rename(&new, &to));
+            }
         }
         let _ = std::fs::remove_dir_all(temp);
     }

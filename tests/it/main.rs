@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test may panic, and has no users
 
+mod crash;
 mod ground;
 mod isolation;
 mod leaf;
@@ -19,3 +20,4 @@ mod tdd;
 mod tidy;
 mod verifier;
 mod verify_ground;
+mod watching;

@@ -1,0 +1,316 @@
+//! Runs in the background: waited for by what they have done, signalled, killed; and what a run came to, in a
+//! form in which two runs can be compared.
+
+use crate::scene::{Agent, PATIENCE, Ran, Scene, VERI};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use veri::event::{Kind, Line};
+
+/// Waits for a condition, looking every few milliseconds.
+#[track_caller]
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// `veri tdd 42` in the background.
+pub fn start(scene: &Scene, more: &[&str]) -> Child {
+    let mut command = scene.command(VERI);
+    command
+        .args(scene.arguments())
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts")
+}
+
+/// Signals one process.
+pub fn signal(pid: u32, signal: nix::sys::signal::Signal) {
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal);
+}
+
+/// Kills a child with SIGKILL and takes its end.
+pub fn kill(mut child: Child) {
+    signal(child.id(), nix::sys::signal::Signal::SIGKILL);
+    child.wait().expect("a child");
+}
+
+/// What an agent writes down of each launch, before it does anything else.
+pub const NOTE: &str =
+    r#"echo "$VERI_ROLE $VERI_PHASE $VERI_ATTEMPT" >> "$(dirname "$0")/launches""#;
+
+/// An agent that notes each launch.
+pub fn noting(agent: Agent) -> Agent {
+    let with = |moves: String| format!("{NOTE}\n{moves}");
+    Agent {
+        plan: with(agent.plan),
+        red: with(agent.red),
+        green: with(agent.green),
+        refactor: with(agent.refactor),
+        verify: with(agent.verify),
+    }
+}
+
+impl Scene {
+    /// The launches that the agent noted, in order.
+    pub fn launches(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("launches")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The newest of the agents' processes, as it said with `echo $$ > "$(dirname "$0")/pid"`.
+    pub fn noted_pid(&self) -> Option<u32> {
+        fs::read_to_string(self.path("pid"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    }
+
+    /// The lines of the journal, as far as there is one.
+    pub fn lines(&self) -> Vec<Line> {
+        let homes = fs::read_dir(self.path("state"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        homes
+            .map(|home| home.path().join("work/issue-42/.tdd/events.jsonl"))
+            .find(|path| path.exists())
+            .and_then(|path| veri::journal::read(&path).ok())
+            .unwrap_or_default()
+    }
+
+    /// Whether the journal says that this leaf was launched (`develop-red`), so many times.
+    pub fn launched(&self, leaf: &str, times: usize) -> bool {
+        let lines = self.lines();
+        lines
+            .iter()
+            .filter(|l| l.event == Kind::Launch && l.text("leaf") == leaf)
+            .count()
+            >= times
+    }
+
+    /// Every ref of the issue beside its branch.
+    pub fn own_refs(&self) -> Vec<String> {
+        let refs = self.git(&["for-each-ref", "--format=%(refname)", "refs/veri"]);
+        refs.lines().map(str::to_owned).collect()
+    }
+
+    /// Asserts that the run's worktree holds nothing but what is committed.
+    #[track_caller]
+    pub fn worktree_is_clean(&self) {
+        assert_eq!(
+            self.git_in(&self.worktree(), &["status", "--porcelain"]),
+            ""
+        );
+    }
+}
+
+/// What a run came to. Times, ids and the scene's folder are taken out.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Came {
+    pub branch: String,
+    pub ledger: String,
+    pub comments: Vec<String>,
+    pub pull: Option<String>,
+    pub pulls: usize,
+    pub launches: Vec<String>,
+    pub notices: Vec<String>,
+    pub refs: Vec<String>,
+}
+
+impl Came {
+    /// Looks at a scene. Nothing of it may run any more, and the worktree must be clean.
+    #[track_caller]
+    pub fn of(scene: &Scene) -> Came {
+        scene.nothing_is_left_running();
+        scene.worktree_is_clean();
+        let branch = scene.git(&["log", "--format=%T%n%B", "main..tdd/issue-42"]);
+        let lines = scene.lines();
+        let notices = lines
+            .iter()
+            .filter(|l| matches!(l.event, Kind::StepStart | Kind::StepDone | Kind::Revise));
+        let refs = scene.own_refs();
+        Came {
+            branch: neutral(scene, &without_snapshot(&branch), false),
+            ledger: scene.git(&["show", "tdd/issue-42:.tdd/issue-42.md"]),
+            comments: scene
+                .comments()
+                .iter()
+                .map(|c| neutral(scene, c, true))
+                .collect(),
+            pull: scene.pull().map(|p| neutral(scene, &p, true)),
+            pulls: fs::read_dir(scene.path("forge/pulls")).map_or(0, Iterator::count),
+            launches: scene.launches(),
+            notices: notices
+                .map(|l| format!("{} {:?} {:?}", l.event.as_str(), l.step, l.attempt))
+                .collect(),
+            refs: refs
+                .into_iter()
+                .filter(|r| !r.contains("/discarded/"))
+                .collect(),
+        }
+    }
+
+    /// Asserts that another run came to the same, naming the first thing that differs.
+    #[track_caller]
+    pub fn is_what(&self, other: &Came, case: &str) {
+        let parts = [
+            ("branch", &self.branch, &other.branch),
+            ("ledger", &self.ledger, &other.ledger),
+            (
+                "comments",
+                &self.comments.join("\n=====\n"),
+                &other.comments.join("\n=====\n"),
+            ),
+            (
+                "pull request",
+                &self.pull.clone().unwrap_or_default(),
+                &other.pull.clone().unwrap_or_default(),
+            ),
+            (
+                "launches",
+                &self.launches.join("\n"),
+                &other.launches.join("\n"),
+            ),
+            (
+                "notices",
+                &self.notices.join("\n"),
+                &other.notices.join("\n"),
+            ),
+            ("refs", &self.refs.join("\n"), &other.refs.join("\n")),
+        ];
+        for (what, ours, theirs) in parts {
+            assert!(
+                ours == theirs,
+                "{case}: {what} differs\n--- disturbed\n{ours}\n--- undisturbed\n{theirs}"
+            );
+        }
+        assert_eq!(self.pulls, other.pulls, "{case}: pull requests");
+    }
+}
+
+fn without_snapshot(text: &str) -> String {
+    // Its id covers the configuration, which names the scene's folder.
+    let lines = text.lines().filter(|l| !l.starts_with("Veri-Snapshot: "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A text without what differs between two runs of one story: folders, times and (on request) ids.
+fn neutral(scene: &Scene, text: &str, ids: bool) -> String {
+    let folder = scene.path("").display().to_string();
+    let text = text.replace(folder.trim_end_matches('/'), "SCENE");
+    let mut out = String::new();
+    for line in text.lines() {
+        let words: Vec<String> = line
+            .split(' ')
+            .map(|word| {
+                let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+                let hex = core.len() >= 9 && core.bytes().all(|b| b.is_ascii_hexdigit());
+                let time = core.len() >= 19 && core.contains('T') && core.ends_with('Z');
+                match (ids && hex, time) {
+                    (true, _) => word.replace(core, "ID"),
+                    (_, true) => word.replace(core, "TIME"),
+                    _ => word.to_owned(),
+                }
+            })
+            .collect();
+        let line = words.join(" ");
+        // Wall time and what was asked of the machine: a crash costs both.
+        if let Some((_, counted)) = line
+            .split_once(" s, ")
+            .filter(|_| line.contains("agents started"))
+        {
+            out.push_str(counted.split(", ").next().unwrap_or_default());
+        } else {
+            out.push_str(&line);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The story that crash tests disturb: one step with a test that is sent back, a leaf that hangs, and a
+/// refactor that is committed.
+pub fn eventful() -> Scene {
+    let mut scene = Scene::new();
+    for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+        scene.env.push((name.into(), "2026-01-02T03:04:05Z".into()));
+    }
+    // The base is made anew with these dates, so that it has the same name in every scene.
+    scene.git(&["commit", "-q", "--amend", "--no-edit", "--reset-author"]);
+    scene.issue(
+        "title: Greet people by name",
+        "The greeting should take a name: `greet Ann` prints `hello Ann`.\n",
+    );
+    scene.agent(&noting(Agent {
+        plan: r#"echo "{\"nonce\":\"$VERI_NONCE\",\"criteria\":[{\"id\":\"AC1\",\"text\":\"greet takes a name\",\"quote\":\"The greeting should take a name\"}],\"steps\":[{\"title\":\"greet takes a name\",\"criteria\":[\"AC1\"]}]}""#.to_owned(),
+        red: r#"echo '. src/lib.sh; [ "$(greet Ann)" = "hello Ann" ]' > tests/name.sh
+            [ "$VERI_ATTEMPT" = 1 ] || echo '[ "$(greet Bo)" = "hello Bo" ]' >> tests/name.sh"#.to_owned(),
+        green: r#"echo 'greet() { if [ $# -gt 0 ]; then echo "hello $1"; else echo hello; fi; }' > src/lib.sh
+            hung="$(dirname "$0")/hung"
+            if [ ! -e "$hung" ]; then touch "$hung"; echo partial > src/partial.sh; sleep 1000; fi"#.to_owned(),
+        refactor: r#"echo 'greet() { echo "hello${1:+ $1}"; }' > src/lib.sh"#.to_owned(),
+        verify: format!(
+            "if [ \"$VERI_PHASE\" = red ] && ! grep -q Bo tests/name.sh; then {}; else {}; fi",
+            crate::scene::REJECT,
+            crate::scene::APPROVE
+        ),
+    }));
+    scene
+}
+
+/// The flags of the eventful story: a leaf that hangs is given up after so many seconds.
+pub const HANGS: [&str; 2] = ["--timeout", "4"];
+
+/// Everything of a scene that runs, by process id: the conductor, shims, leaves, suites, git.
+pub fn all_of(scene: &Scene) -> Vec<u32> {
+    let folder = scene.path("");
+    let needle = folder
+        .to_string_lossy()
+        .trim_end_matches('/')
+        .as_bytes()
+        .to_vec();
+    let mut pids = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        if pid == std::process::id() {
+            continue;
+        }
+        let proc: PathBuf = entry.path();
+        let environment = fs::read(proc.join("environ")).unwrap_or_default();
+        let command = fs::read(proc.join("cmdline")).unwrap_or_default();
+        let open = fs::read_link(proc.join("fd/1")).unwrap_or_default();
+        let has = |text: &[u8]| text.windows(needle.len()).any(|w| w == needle);
+        if has(&environment) || has(&command) || open.starts_with(folder.as_path()) {
+            pids.push(pid);
+        }
+    }
+    pids
+}
+
+/// Kills everything of a scene with SIGKILL, again until nothing is left.
+pub fn kill_everything(scene: &Scene, mut child: Child) {
+    until("everything to be dead", || {
+        let pids = all_of(scene);
+        for pid in &pids {
+            signal(*pid, nix::sys::signal::Signal::SIGKILL);
+        }
+        let ended = child.try_wait().expect("a child").is_some();
+        ended && pids.is_empty()
+    });
+}
+
+/// Runs the story until it is done, however often it has to be started again: gives the last run.
+#[track_caller]
+pub fn go_on(scene: &Scene, more: &[&str]) -> Ran {
+    scene.tdd(more).expect(0)
+}
