@@ -1,7 +1,7 @@
 //! Commits and the ledger: the plan, the approved red, the finished step, and a person's own edits.
 
 use super::leaves::oid;
-use super::record::Entry;
+use super::record::{Entry, of_work};
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
@@ -243,8 +243,11 @@ impl Run<'_> {
             Some(work) if committed.is_none() => self.is_stale(work)?,
             _ => false,
         };
-        if committed.is_some() {
-            self.after_commit(work.as_ref().map(|w| w.claim));
+        if let (Some(commit), Some(work)) = (committed, &work) {
+            let fields = json!({ "what": "step", "commit": commit.to_string() });
+            let entry = Entry::new(Kind::Commit, of_work(work), fields);
+            self.write(entry.say("found the commit that was made before the interruption"))?;
+            self.after_commit(work.claim);
         }
         if let (true, Some(work)) = (stale, &work) {
             self.put_stale_aside(work)?;
@@ -422,17 +425,17 @@ impl Run<'_> {
             },
         };
         self.crash_point("committed");
-        self.after_commit(Some(work.claim));
+        self.after_commit(work.claim);
         let commit = commit.to_string();
         Ok((Event::Committed { commit }, Value::Null))
     }
 
     /// What was kept for a commit is not needed any more. Best effort: the commit stands.
-    fn after_commit(&mut self, claim: Option<Claim>) {
+    fn after_commit(&mut self, claim: Claim) {
         let tidied = || -> Result<()> {
             let refs = self.tree.refs(self.issue_number);
             refs.delete("candidate")?;
-            if claim != Some(Claim::Refactor) {
+            if claim != Claim::Refactor {
                 refs.delete("red")?;
             }
             self.tree.restore(None)

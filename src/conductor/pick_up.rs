@@ -267,9 +267,13 @@ impl Run<'_> {
         let records = self.records()?;
         let id = LaunchId::parse(line.text("launch"))
             .with_context(|| format!("line {} of the journal names no launch", line.seq))?;
-        let end = leaf::settle(&records, line.text("leaf"), &id, None, &mut || {
-            self.glance()
-        })?;
+        let name = line.text("leaf");
+        let mut end = leaf::settle(&records, name, &id, Some(Duration::ZERO), &mut || None)?;
+        if end == End::StillRunning {
+            let said = format!("{name} still runs: it is taken up");
+            self.say(Kind::Resume, said)?;
+            end = leaf::settle(&records, name, &id, None, &mut || self.glance())?;
+        }
         if leaf.role == Role::Planner && self.ready.is_none() && matches!(end, End::Done { .. }) {
             return Ok(None);
         }

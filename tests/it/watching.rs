@@ -41,13 +41,15 @@ pub fn kill(mut child: Child) {
     child.wait().expect("a child");
 }
 
-/// What an agent writes down of each launch, before it does anything else.
-pub const NOTE: &str =
-    r#"echo "$VERI_ROLE $VERI_PHASE $VERI_ATTEMPT" >> "$(dirname "$0")/launches""#;
+/// What an agent does first in each launch: it notes who it is and its process, and waits while it is held.
+const FIRST: &str = r#"d="$(dirname "$0")"; me="$VERI_ROLE-$VERI_PHASE"
+echo "$VERI_ROLE $VERI_PHASE $VERI_ATTEMPT" >> "$d/launches"
+echo $$ > "$d/pid.new"; mv "$d/pid.new" "$d/pid-$me"
+while [ -e "$d/hold-$me" ]; do sleep 0.03; done"#;
 
-/// An agent that notes each launch.
+/// An agent that notes each launch and can be held ([`Scene::hold`]).
 pub fn noting(agent: Agent) -> Agent {
-    let with = |moves: String| format!("{NOTE}\n{moves}");
+    let with = |moves: String| format!("{FIRST}\n{moves}");
     Agent {
         plan: with(agent.plan),
         red: with(agent.red),
@@ -64,13 +66,44 @@ impl Scene {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The newest of the agents' processes, as it said with `echo $$ > "$(dirname "$0")/pid"`.
-    pub fn noted_pid(&self) -> Option<u32> {
-        fs::read_to_string(self.path("pid"))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+    /// Has the agent of a role and phase (`developer-green`), or the `suite`, wait when it begins.
+    pub fn hold(&self, who: &str) {
+        fs::write(self.path(&format!("hold-{who}")), "").expect("a file");
+    }
+
+    /// Lets it go on.
+    pub fn let_go(&self, who: &str) {
+        fs::remove_file(self.path(&format!("hold-{who}"))).expect("a held one");
+    }
+
+    /// Waits until one that is held has begun; gives its process.
+    #[track_caller]
+    pub fn begun(&self, who: &str) -> u32 {
+        let read = || {
+            fs::read_to_string(self.path(&format!("pid-{who}")))
+                .ok()?
+                .trim()
+                .parse()
+                .ok()
+        };
+        until(who, || read().is_some());
+        read().expect("a process id")
+    }
+
+    /// Forgets that one has begun, so that its next launch can be waited for.
+    pub fn forget(&self, who: &str) {
+        let _ = fs::remove_file(self.path(&format!("pid-{who}")));
+    }
+
+    /// Makes the suite one that can be held.
+    pub fn suite_can_be_held(&self) {
+        let d = self.path("").display().to_string();
+        let tests = fs::read_to_string(self.repo().join("run-tests.sh")).expect("a suite");
+        let wait = format!(
+            "d='{d}'; echo $$ > \"$d/pid-suite.new\"; mv \"$d/pid-suite.new\" \"$d/pid-suite\"; while [ -e \"$d/hold-suite\" ]; do sleep 0.03; done\n"
+        );
+        self.write("run-tests.sh", format!("{wait}{tests}"));
+        self.commit_all("the suite can be held");
     }
 
     /// The lines of the journal, as far as there is one.
@@ -84,6 +117,15 @@ impl Scene {
             .find(|path| path.exists())
             .and_then(|path| veri::journal::read(&path).ok())
             .unwrap_or_default()
+    }
+
+    /// Whether the newest start has said this.
+    pub fn said(&self, words: &str) -> bool {
+        let lines = self.lines();
+        let newest = lines.last().map(|l| l.run.clone()).unwrap_or_default();
+        lines
+            .iter()
+            .any(|l| l.run == newest && l.text("said").contains(words))
     }
 
     /// Whether the journal says that this leaf was launched (`develop-red`), so many times.
@@ -236,6 +278,9 @@ fn neutral(scene: &Scene, text: &str, ids: bool) -> String {
     out
 }
 
+/// A plan of one step.
+pub const ONE_STEP: &str = r#"echo "{\"nonce\":\"$VERI_NONCE\",\"criteria\":[{\"id\":\"AC1\",\"text\":\"greet takes a name\",\"quote\":\"The greeting should take a name\"}],\"steps\":[{\"title\":\"greet takes a name\",\"criteria\":[\"AC1\"]}]}""#;
+
 /// The story that crash tests disturb: one step with a test that is sent back, a leaf that hangs, and a
 /// refactor that is committed.
 pub fn eventful() -> Scene {
@@ -250,7 +295,7 @@ pub fn eventful() -> Scene {
         "The greeting should take a name: `greet Ann` prints `hello Ann`.\n",
     );
     scene.agent(&noting(Agent {
-        plan: r#"echo "{\"nonce\":\"$VERI_NONCE\",\"criteria\":[{\"id\":\"AC1\",\"text\":\"greet takes a name\",\"quote\":\"The greeting should take a name\"}],\"steps\":[{\"title\":\"greet takes a name\",\"criteria\":[\"AC1\"]}]}""#.to_owned(),
+        plan: ONE_STEP.to_owned(),
         red: r#"echo '. src/lib.sh; [ "$(greet Ann)" = "hello Ann" ]' > tests/name.sh
             [ "$VERI_ATTEMPT" = 1 ] || echo '[ "$(greet Bo)" = "hello Bo" ]' >> tests/name.sh"#.to_owned(),
         green: r#"echo 'greet() { if [ $# -gt 0 ]; then echo "hello $1"; else echo hello; fi; }' > src/lib.sh
@@ -266,8 +311,19 @@ pub fn eventful() -> Scene {
     scene
 }
 
+/// A run of one step in which nothing happens but what must.
+pub fn plain() -> Scene {
+    let scene = eventful();
+    std::fs::write(scene.path("hung"), "").expect("a file");
+    scene.agent(&noting(Agent {
+        plan: ONE_STEP.to_owned(),
+        ..Agent::default()
+    }));
+    scene
+}
+
 /// The flags of the eventful story: a leaf that hangs is given up after so many seconds.
-pub const HANGS: [&str; 2] = ["--timeout", "4"];
+pub const HANGS: [&str; 2] = ["--timeout", "5"];
 
 /// Everything of a scene that runs, by process id: the conductor, shims, leaves, suites, git.
 pub fn all_of(scene: &Scene) -> Vec<u32> {
@@ -307,10 +363,4 @@ pub fn kill_everything(scene: &Scene, mut child: Child) {
         let ended = child.try_wait().expect("a child").is_some();
         ended && pids.is_empty()
     });
-}
-
-/// Runs the story until it is done, however often it has to be started again: gives the last run.
-#[track_caller]
-pub fn go_on(scene: &Scene, more: &[&str]) -> Ran {
-    scene.tdd(more).expect(0)
 }
