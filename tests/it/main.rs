@@ -15,6 +15,7 @@ mod project;
 mod scene;
 mod setup;
 mod sources;
+mod stop;
 mod suite;
 mod tdd;
 mod tidy;

@@ -1,7 +1,7 @@
 //! Runs in the background: waited for by what they have done, signalled, killed; and what a run came to, in a
 //! form in which two runs can be compared.
 
-use crate::scene::{Agent, PATIENCE, Ran, Scene, VERI};
+use crate::scene::{Agent, PATIENCE, Scene, VERI};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -126,16 +126,6 @@ impl Scene {
         lines
             .iter()
             .any(|l| l.run == newest && l.text("said").contains(words))
-    }
-
-    /// Whether the journal says that this leaf was launched (`develop-red`), so many times.
-    pub fn launched(&self, leaf: &str, times: usize) -> bool {
-        let lines = self.lines();
-        lines
-            .iter()
-            .filter(|l| l.event == Kind::Launch && l.text("leaf") == leaf)
-            .count()
-            >= times
     }
 
     /// Every ref of the issue beside its branch.
