@@ -233,7 +233,6 @@ impl Run<'_> {
 
     /// Commits a person's uncommitted edit of the ledger, and reads it.
     pub(super) fn read_ledger(&mut self) -> Result<(Event, Value)> {
-        self.commit_hand_edit()?;
         let work = self.state.work.clone();
         let committed = match &work {
             Some(work) if work.stage == Stage::Commit => self.committed_already(work)?,
@@ -243,14 +242,15 @@ impl Run<'_> {
             Some(work) if committed.is_none() => self.is_stale(work)?,
             _ => false,
         };
+        if let (true, Some(work)) = (stale, &work) {
+            self.put_stale_aside(work)?;
+        }
+        self.commit_hand_edit()?;
         if let (Some(commit), Some(work)) = (committed, &work) {
             let fields = json!({ "what": "step", "commit": commit.to_string() });
             let entry = Entry::new(Kind::Commit, of_work(work), fields);
             self.write(entry.say("found the commit that was made before the interruption"))?;
             self.after_commit(work.claim);
-        }
-        if let (true, Some(work)) = (stale, &work) {
-            self.put_stale_aside(work)?;
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -387,6 +387,16 @@ impl Run<'_> {
 
     /// Commits the approved candidate; the tick is in the commit that earns it.
     pub(super) fn commit(&mut self, work: &Work) -> Result<(Event, Value)> {
+        if self.is_stale(work)? {
+            return Err(Bail::needs_user(format!(
+                "Commits came onto the branch {} while step {} ({}) was under way, and its change was made \
+                 without them. Run again: the step is begun again on top of them.",
+                issue_branch_name(self.issue_number),
+                work.step.number,
+                work.step.title
+            ))
+            .into());
+        }
         self.commit_hand_edit()?;
         let candidate = oid(work.candidate.as_ref())?;
         let subject = match work.claim {

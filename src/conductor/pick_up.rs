@@ -216,9 +216,7 @@ impl Run<'_> {
         // Before any ref is written: what a leaf did to the repository is undone first.
         self.settle_guard()?;
         let work = self.state.work.as_ref();
-        let answered = matches!(self.state.at, At::Working | At::Preflight)
-            && work.is_some_and(|w| matches!(w.stage, Stage::Collect { .. }));
-        if answered {
+        if work.is_some_and(|w| matches!(w.stage, Stage::Collect { .. })) {
             return Ok(());
         }
         let start = match work.filter(|w| w.stage == Stage::Develop).map(|w| &w.from) {

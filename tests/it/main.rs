@@ -4,6 +4,7 @@
 
 mod crash;
 mod ground;
+mod here;
 mod isolation;
 mod leaf;
 mod ledger_examples;
@@ -12,10 +13,14 @@ mod picture;
 mod planner;
 mod preflight;
 mod project;
+mod rerun;
+mod resume;
 mod scene;
 mod setup;
+mod shown;
 mod sources;
 mod stop;
+mod storage;
 mod suite;
 mod tdd;
 mod tidy;

@@ -354,3 +354,27 @@ pub fn kill_everything(scene: &Scene, mut child: Child) {
         ended && pids.is_empty()
     });
 }
+
+/// How often the agent was launched as this role and phase.
+pub fn launches_of(scene: &Scene, who: &str) -> usize {
+    scene
+        .launches()
+        .iter()
+        .filter(|l| l.starts_with(who))
+        .count()
+}
+
+/// Asserts that the run of one step is done and has left nothing.
+#[track_caller]
+pub fn is_finished(scene: &Scene) {
+    let subjects = ["plan: issue 42 in 1 step", "greet takes a name"];
+    assert_eq!(scene.subjects(), subjects);
+    assert!(
+        scene
+            .pull()
+            .expect("a pull request")
+            .contains("draft: true")
+    );
+    scene.nothing_is_left_running();
+    scene.worktree_is_clean();
+}
