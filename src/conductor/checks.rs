@@ -134,7 +134,8 @@ impl Run<'_> {
             output_cap: Some(self.settings.output_cap()),
         };
         let mut running = leaf::start(&records, &spec)?;
-        let end = running.wait(None, &mut || self.glance())?;
+        let end = running.wait(None, &mut || self.glance());
+        let end = self.or_ended(end, &records, running.name())?;
         Ok(match end {
             End::Done { code } => Ended::Code(code),
             End::KilledStuck { .. } => Ended::TimedOut,

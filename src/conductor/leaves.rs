@@ -11,7 +11,7 @@ use crate::blind::{
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
 use crate::git::{leaf_git_env, tree};
-use crate::leaf::{self, End, LaunchId, Records, Spec};
+use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
 use crate::ledger::Ledger;
 use crate::machine::{Answer, Event, Feedback, FeedbackKind, From, Leaf, LeafEnd, Reopen, Tree};
 use crate::plan;
@@ -324,7 +324,8 @@ impl Run<'_> {
         self.crash_point("launching");
         let mut running = leaf::start(records, &spec)?;
         self.crash_point("started");
-        let end = running.wait(None, &mut || self.glance())?;
+        let end = running.wait(None, &mut || self.glance());
+        let end = self.or_ended(end, records, running.name())?;
         let record = running
             .record()?
             .map(|r| serde_json::to_value(&r))
@@ -336,6 +337,20 @@ impl Run<'_> {
             nonce.map(Nonce::as_str),
             record,
         )
+    }
+
+    /// A leaf that cannot be waited for is not left running.
+    pub(super) fn or_ended(&self, end: Result<End>, records: &Records, name: &str) -> Result<End> {
+        if end.is_err() {
+            drop(leaf::kill(records, name, KillWhy::Stop));
+            drop(leaf::settle_newest(
+                records,
+                name,
+                Some(2 * GRACE),
+                &mut || None,
+            ));
+        }
+        end
     }
 
     pub(super) fn outcome(

@@ -76,15 +76,15 @@ impl Run<'_> {
         } else {
             Renew::Spent
         };
-        self.feed(
-            Event::Resumed {
-                limits,
-                renew,
-                plan,
-            },
-            None,
-            Value::Null,
-        )
+        let resumed = Event::Resumed {
+            limits,
+            renew,
+            plan,
+        };
+        self.feed(resumed, None, Value::Null)?;
+        // A stop that was asked for while a leaf was taken up still is.
+        self.told_stop = None;
+        Ok(())
     }
 
     fn unwind_now(&mut self, ending: &Ending) -> Result<()> {

@@ -1,10 +1,10 @@
 //! The crash matrix: whatever effect the conductor is killed at, on whichever side, running the same command
 //! again comes to what an undisturbed run comes to. And kills of leaf, shim, conductor, and of everything.
 
-use crate::scene::{Agent, wait};
+use crate::scene::{APPROVE, Agent, wait};
 use crate::watching::{
-    Came, HANGS, ONE_STEP, all_of, eventful, kill, kill_everything, noting, plain, signal, start,
-    until,
+    Came, HANGS, ONE_STEP, all_of, eventful, kill, kill_everything, launches_of, noting, plain,
+    signal, start, until,
 };
 use nix::sys::signal::Signal;
 use std::collections::HashSet;
@@ -93,6 +93,7 @@ fn disturb(case: &Case, reference: &Came) {
 }
 
 /// Runs cases side by side; every failure is shown, not the first alone.
+#[allow(clippy::print_stdout)] // how long it took is for whoever looks
 fn all(cases: &[Case], reference: &Came) {
     let began = Instant::now();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -385,6 +386,70 @@ fn everything_is_killed_at_one_line_of_the_journal_after_another() {
     assert_eq!(came.branch, reference.branch);
     assert_eq!(came.ledger, reference.ledger);
     assert_eq!((came.pulls, came.refs), (reference.pulls, reference.refs));
+}
+
+/// Between the decision to bail and the end: the bail is told by the next start, once, and only then is the
+/// work tried again. A stop that was cut off is settled, and the next start goes on.
+#[test]
+fn an_end_that_was_cut_off_is_told_before_anything_is_tried_again() {
+    let story = |crash: Option<&str>| {
+        let mut scene = plain();
+        scene.agent(&noting(Agent {
+            plan: ONE_STEP.to_owned(),
+            verify: format!("[ -e \"$d/sensible\" ] || {{ echo prose; exit 0; }}\n{APPROVE}"),
+            ..Agent::default()
+        }));
+        let plain = scene.env.len();
+        if let Some(crash) = crash {
+            scene.env.push(("VERI_CRASH_AT".into(), crash.into()));
+            assert_eq!(scene.tdd(&[]).code, None, "{crash}");
+            scene.env.truncate(plain);
+        }
+        let ran = scene.tdd(&[]).bails("verdict-malformed");
+        assert!(
+            ran.err.contains("could not be read 2 times in a row"),
+            "{}",
+            ran.err
+        );
+        let bailed = Came::of(&scene);
+        std::fs::write(scene.path("sensible"), "").unwrap();
+        scene.tdd(&[]).expect(0);
+        (bailed, Came::of(&scene))
+    };
+    let (bailed, done) = story(None);
+    // Preflight, plan, its commit, the ledger, red, its candidate, its check, two verdicts: the tenth puts back.
+    let crashes = [
+        "9:journalled",
+        "9:told",
+        "10:before",
+        "10:after",
+        "10:journalled",
+        "10:told",
+    ];
+    std::thread::scope(|scope| {
+        for crash in crashes {
+            let (bailed, done, story) = (&bailed, &done, &story);
+            scope.spawn(move || {
+                let (told, went_on) = story(Some(crash));
+                told.is_what(bailed, crash);
+                went_on.is_what(done, crash);
+            });
+        }
+    });
+
+    let mut scene = plain();
+    scene.agent(&noting(Agent {
+        plan: ONE_STEP.to_owned(),
+        red: format!("echo at-leaf > .tdd/stop\n{}", Agent::default().red),
+        ..Agent::default()
+    }));
+    let plain = scene.env.len();
+    scene.env.push(("VERI_CRASH_AT".into(), "9:before".into()));
+    assert_eq!(scene.tdd(&[]).code, None);
+    scene.env.truncate(plain);
+    scene.tdd(&[]).expect(0);
+    assert_eq!(launches_of(&scene, "developer red"), 1);
+    assert_eq!(launches_of(&scene, "verifier red"), 1);
 }
 
 fn parent_of(pid: u32) -> u32 {

@@ -217,7 +217,8 @@ fn locks_of_a_git_that_died_with_its_conductor_are_removed_and_older_ones_are_no
 
     // From long before the run was started: nobody knows whose it is.
     fs::write(&locks[0], "").unwrap();
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let new = fs::metadata(&locks[0]).unwrap().modified().unwrap();
+    let old = new - std::time::Duration::from_secs(3600);
     fs::File::options()
         .write(true)
         .open(&locks[0])
