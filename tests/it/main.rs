@@ -5,6 +5,7 @@
 mod ground;
 mod isolation;
 mod leaf;
+mod ledger_edits;
 mod ledger_examples;
 mod names;
 mod picture;
