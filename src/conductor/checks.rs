@@ -1,5 +1,6 @@
 //! The ground, the suite, and what the checks establish on them.
 
+use super::failures::{SetupFailed, StoppedInSuite};
 use super::leaves::oid;
 use super::run::Run;
 use crate::agent;
@@ -33,16 +34,6 @@ pub(super) struct Baseline {
     /// What the pull request must say about isolation, if anything.
     pub(super) isolation: Option<String>,
 }
-
-/// A suite was ended by a stop request of mode now.
-#[derive(Debug, thiserror::Error)]
-#[error("a stop request of mode now ended a suite")]
-pub(super) struct StoppedInSuite;
-
-/// The ground's dependencies could not be made for a tree: on the base a question, on a candidate its fault.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct SetupFailed(String);
 
 impl Run<'_> {
     pub(super) fn ready(&self) -> Result<&super::run::Ready> {

@@ -2,7 +2,7 @@
 //!
 //! The person's checkout (`--here`) is theirs to set up.
 
-use super::checks::StoppedInSuite;
+use super::failures::StoppedInSuite;
 use super::run::Run;
 use crate::event::Kind;
 use crate::git::{Status, tree};

@@ -8,6 +8,7 @@ mod checks;
 mod commits;
 mod edited;
 mod facts;
+mod failures;
 mod furnish;
 mod leaves;
 mod perform;
@@ -93,7 +94,7 @@ pub struct Ended {
 /// Runs the conductor to its end, telling of every journal line as it is written.
 pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line)) -> Ended {
     match start::open(ask, watch) {
-        Ok(run) => run.to_the_end(),
+        Ok(run) => run.drive(),
         Err(refused) => refused,
     }
 }

@@ -1,6 +1,7 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
-use super::run::{Run, known_cause};
+use super::failures::known_cause;
+use super::run::Run;
 use super::settings::Settings;
 use super::signals::Asked;
 use super::{Ask, Ended, IssueArg, snapshot};
