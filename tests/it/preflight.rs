@@ -295,6 +295,20 @@ fn a_lock_of_a_dead_git_stops_here_and_not_a_run_of_its_own() {
     scene.agent(&Agent::default());
     scene.tdd(&["--plan-only"]).expect(0);
     assert!(scene.repo().join(".git/index.lock").exists());
+    fs::remove_file(scene.repo().join(".git/index.lock")).unwrap();
+    // Here, too, a repository that ignores .tdd/ gets its ledger, and is clean afterwards.
+    scene.git(&[
+        "worktree",
+        "remove",
+        "--force",
+        scene.worktree().to_str().unwrap(),
+    ]);
+    scene.git(&["branch", "-D", "tdd/issue-42"]);
+    scene.write(".gitignore", ".tdd/\n");
+    scene.commit_all("ignore");
+    scene.tdd(&["--here", "--plan-only"]).expect(0);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    assert_eq!(scene.git(&["ls-files", ".tdd"]), ".tdd/issue-42.md");
 }
 
 // 4: the issue.
@@ -652,10 +666,9 @@ fn a_signing_key_that_does_not_exist() {
 fn hooks_that_no_commit_of_veri_s_can_pass() {
     let scene = scene();
     let hook = |name: &str, text: &str| {
-        let path = scene.repo().join(".git/hooks").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        executable(&path);
+        let path = format!(".git/hooks/{name}");
+        scene.write(&path, text);
+        scene.executable(&path);
     };
     hook(
         "commit-msg",
