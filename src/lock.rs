@@ -163,7 +163,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let lock = Lock::try_acquire(&path, &info("a")).unwrap().unwrap();
-        #[allow(clippy::disallowed_methods)]
+        #[allow(clippy::disallowed_methods)] // a child like any other
         let mut child = std::process::Command::new("sleep")
             .arg("1000")
             .spawn()

@@ -11,8 +11,9 @@ pub use crate::answer::Malformed;
 
 /// The most reasons that are kept.
 pub const REASONS_MAX: usize = 20;
-/// The largest counterexample that is kept, in bytes; a larger one makes its reason a plain one.
-pub const COUNTEREXAMPLE_MAX: usize = 256 * 1024;
+/// The largest patch that is kept, in bytes. A larger counterexample makes its reason a plain one; a larger
+/// `breaks_with` makes the answer malformed.
+pub const PATCH_MAX: usize = 256 * 1024;
 /// The most commands that are kept of what a verifier says it ran.
 pub const RAN_MAX: usize = 50;
 /// The longest of them, in characters.
@@ -36,7 +37,7 @@ pub struct Verdict {
     pub reasons: Vec<Reason>,
     /// The commands that the verifier says it ran.
     pub ran: Vec<String>,
-    /// What the verifier broke to see the test fail, if it did.
+    /// Already there: a patch to the code, byte for byte, under which the test fails.
     pub breaks_with: Option<String>,
 }
 
@@ -120,10 +121,7 @@ pub fn read(stdout: &str, nonce: &str, exit_code: i32) -> Result<Answer, Malform
                     .take(RAN_MAX)
                     .map(|command| clip(command, COMMAND_MAX))
                     .collect(),
-                breaks_with: wire
-                    .breaks_with
-                    .filter(|text| !text.trim().is_empty())
-                    .map(|text| clip(&text, REASON_MAX)),
+                breaks_with: patch(wire.breaks_with)?,
             }))
         }
     }
@@ -132,6 +130,17 @@ pub fn read(stdout: &str, nonce: &str, exit_code: i32) -> Result<Answer, Malform
 /// The JSON schema of a verifier's answer (`veri prompt schema verdict`).
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Form).to_value()
+}
+
+/// A patch is applied: it is taken as it is, never cut or cleaned.
+fn patch(wire: Option<String>) -> Result<Option<String>, Malformed> {
+    match wire.filter(|text| !text.trim().is_empty()) {
+        Some(patch) if patch.len() > PATCH_MAX => Err(Malformed::new(format!(
+            "`breaks_with` has {} bytes; a patch may have {PATCH_MAX}",
+            patch.len()
+        ))),
+        patch => Ok(patch),
+    }
 }
 
 fn reasons(wire: Vec<WireReason>) -> Result<Vec<Reason>, Malformed> {
@@ -157,9 +166,9 @@ fn reasons(wire: Vec<WireReason>) -> Result<Vec<Reason>, Malformed> {
         }
         let text = clip(&text, REASON_MAX);
         reasons.push(match counterexample {
-            Some(patch) if patch.len() > COUNTEREXAMPLE_MAX => Reason {
+            Some(patch) if patch.len() > PATCH_MAX => Reason {
                 text: format!(
-                    "{text} (its counterexample of {} bytes was left out: at most {COUNTEREXAMPLE_MAX})",
+                    "{text} (its counterexample of {} bytes was left out: at most {PATCH_MAX})",
                     patch.len()
                 ),
                 counterexample: None,
@@ -219,7 +228,7 @@ enum Form {
         /// The commands that were run.
         #[serde(default)]
         ran: Vec<String>,
-        /// What was broken to see the test fail.
+        /// Already there: a patch to the code under which the test fails.
         #[serde(default)]
         breaks_with: Option<String>,
     },
@@ -375,17 +384,27 @@ mod tests {
     #[test]
     fn long_texts_are_cut_and_a_patch_is_never_cut() {
         let long = "é".repeat(REASON_MAX + 5);
-        let patch = "+".repeat(COUNTEREXAMPLE_MAX + 1);
-        let object = serde_json::json!({"nonce": NONCE, "verdict": "reject", "breaks_with": long,
+        let patch = "+".repeat(PATCH_MAX + 1);
+        let object = serde_json::json!({"nonce": NONCE, "verdict": "reject",
             "reasons": [long, {"text": "big", "counterexample": patch}]});
         let read = verdict(&object.to_string());
         assert_eq!(read.reasons[0].text.chars().count(), REASON_MAX);
         assert_eq!(read.reasons[1].counterexample, None);
         assert!(read.reasons[1].text.contains("was left out"));
-        assert_eq!(
-            read.breaks_with.map(|text| text.chars().count()),
-            Some(REASON_MAX)
+    }
+
+    #[test]
+    fn the_patch_of_an_already_there_claim_was_cut_and_cleaned_before_it_was_applied() {
+        let patch = format!(
+            "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\r\n+{}\n",
+            "é".repeat(REASON_MAX)
         );
+        let object = |patch: &str| {
+            serde_json::json!({"nonce": NONCE, "verdict": "approve", "breaks_with": patch})
+                .to_string()
+        };
+        assert_eq!(verdict(&object(&patch)).breaks_with, Some(patch));
+        assert!(malformed(&object(&"+".repeat(PATCH_MAX + 1))).contains("a patch may have"));
     }
 
     #[test]

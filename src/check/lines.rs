@@ -178,7 +178,7 @@ pub fn place(leaf: &Leaf) -> String {
 }
 
 /// Reads the sources that may hold tests or declare modules.
-#[allow(clippy::type_complexity)]
+#[allow(clippy::type_complexity)] // two maps, each named where it is taken apart
 fn read_rust(
     repo: &Repository,
     all: &Flat,

@@ -28,6 +28,8 @@ enum Format {
     Plan,
     /// A verifier's answer
     Verdict,
+    /// A line of the journal, `.tdd/events.jsonl`
+    Events,
 }
 
 impl Format {
@@ -35,6 +37,7 @@ impl Format {
         match self {
             Format::Plan => crate::plan::schema(),
             Format::Verdict => crate::verdict::schema(),
+            Format::Events => crate::event::schema(),
         }
     }
 }

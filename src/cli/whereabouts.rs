@@ -1,8 +1,9 @@
 //! Where the runs of the repository that the command was started in have their folders.
 
+use super::NotThere;
 use crate::config::Env;
 use crate::git::Repo;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
 
 /// The working tree of one issue's run.
@@ -84,23 +85,22 @@ pub fn places(repo: &Repo, home: &Path) -> Vec<Place> {
 
 /// The one run that a command without a number can mean.
 pub fn one(places: &[Place], issue: Option<u64>) -> Result<Place> {
-    match issue {
-        Some(issue) => places
-            .iter()
-            .find(|p| p.issue == issue)
-            .cloned()
-            .ok_or_else(|| anyhow!("issue {issue} is not known here: `veri status` lists what is")),
-        None => match places {
-            [] => bail!("no issue is known here; `veri tdd <issue>` starts one"),
-            [only] => Ok(only.clone()),
-            several => bail!(
-                "several issues are known here ({}): name one",
-                several
-                    .iter()
-                    .map(|p| p.issue.to_string())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ),
+    let not_there = |words: String| Err(NotThere(words).into());
+    match (issue, places) {
+        (Some(issue), _) => match places.iter().find(|p| p.issue == issue) {
+            Some(place) => Ok(place.clone()),
+            None => not_there(format!(
+                "issue {issue} is not known here: `veri status` lists what is"
+            )),
         },
+        (None, []) => not_there("no issue is known here; `veri tdd <issue>` starts one".to_owned()),
+        (None, [only]) => Ok(only.clone()),
+        (None, several) => {
+            let issues: Vec<_> = several.iter().map(|p| p.issue.to_string()).collect();
+            not_there(format!(
+                "several issues are known here ({}): name one",
+                issues.join(", ")
+            ))
+        }
     }
 }

@@ -7,6 +7,8 @@ mod candidate;
 mod checks;
 mod commits;
 mod facts;
+mod failures;
+mod furnish;
 mod leaves;
 mod perform;
 mod preflight;
@@ -91,7 +93,7 @@ pub struct Ended {
 /// Runs the conductor to its end, telling of every journal line as it is written.
 pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line)) -> Ended {
     match start::open(ask, watch) {
-        Ok(run) => run.to_the_end(),
+        Ok(run) => run.drive(),
         Err(refused) => refused,
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a run in which every step is ticked: acceptance, the push, and the draft pull request.
 
-use super::checks::StoppedInSuite;
 use super::facts::unserved;
+use super::failures::StoppedInSuite;
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, What};

@@ -7,6 +7,7 @@
 //! Every pair of state and event is defined: a pair that cannot happen is an [`Illegal`] error.
 
 mod effect;
+mod ends;
 mod event;
 mod next;
 mod resume;
@@ -14,8 +15,9 @@ mod state;
 mod work;
 
 pub use effect::{Effect, Leaf, Notice};
+pub use ends::Illegal;
 pub use event::{Answer, Checked, Collected, Event, KeptRed, LeafEnd, Renew};
-pub use next::{Illegal, next};
+pub use next::next;
 pub use state::{
     At, Ending, Feedback, FeedbackKind, From, Limits, Planner, RefactorWhen, Reopen, Stage, State,
     Step, Tree, Work,

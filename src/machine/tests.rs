@@ -304,8 +304,7 @@ fn stops_at_ledger_finish_the_step_under_way() {
     let mut world = World::new();
     let mut state = begun();
     let mut asked = false;
-    loop {
-        let Some(effect) = state.pending() else { break };
+    while let Some(effect) = state.pending() {
         let mid_step = matches!(&effect, Effect::Check(w) if w.claim == Claim::Red);
         let event = if mid_step && !asked {
             asked = true;

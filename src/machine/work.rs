@@ -1,8 +1,8 @@
 //! One claim: develop, check, verify; then the next claim of the step, or another attempt.
 
 use super::effect::{Effect, Notice};
+use super::ends::{Illegal, end, illegal, not_of_the_leaf, stuck_bail};
 use super::event::{Answer, Checked, Collected, Event, KeptRed, LeafEnd};
-use super::next::{Illegal, end, illegal, not_of_the_leaf, stuck_bail};
 use super::state::{
     At, Ending, Feedback, FeedbackKind, From, RefactorWhen, Reopen, Stage, State, Step, Tree, Work,
 };

@@ -612,36 +612,3 @@ fn a_vendored_dependency_folder_is_part_of_the_tree_and_survives_a_setup() {
     assert_eq!(ground.setup(&ask, &mut launch).unwrap(), Setup::Done);
     assert!(ground.verify_exact(tree).unwrap().is_empty());
 }
-
-#[test]
-#[ignore = "a measurement, not a check: run by name"]
-fn measure_twenty_thousand_files() {
-    let project = Project::new();
-    let names: Vec<(String, String)> = (0..20_000)
-        .map(|n| {
-            (
-                format!("d{}/f{n}.txt", n % 200),
-                format!("{n}\n").repeat(200),
-            )
-        })
-        .collect();
-    let mut files: Vec<(&str, &str)> = names
-        .iter()
-        .map(|(a, b)| (a.as_str(), b.as_str()))
-        .collect();
-    let one = project.tree(&files);
-    files[77].1 = "changed\n";
-    let two = project.tree(&files);
-    let mut ground = ground(&project);
-    for (what, tree) in [("all", one), ("one file", two), ("nothing", two)] {
-        let started = std::time::Instant::now();
-        ground.bring_to(&project.repo, tree).unwrap();
-        println!("{what}: {:?}", started.elapsed());
-    }
-    let started = std::time::Instant::now();
-    ground.verify_exact(two).unwrap();
-    println!("compare: {:?}", started.elapsed());
-    let started = std::time::Instant::now();
-    veri::ground::Verify::make(&project.home(), &project.repo, two, None).unwrap();
-    println!("verify ground: {:?}", started.elapsed());
-}

@@ -1,0 +1,78 @@
+//! What every part of the machine says the same way: an end, an end that is not the leaf's, a pair that
+//! cannot happen.
+
+use super::event::{Event, LeafEnd};
+use super::state::{At, Ending, State};
+use crate::cause::{Bail, Cause};
+use crate::role::StopMode;
+
+/// A pair of state and event that cannot happen: a bug of the shell, or a damaged journal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the event {event} cannot happen while the run is {at}")]
+pub struct Illegal {
+    /// Where the run stood.
+    pub at: String,
+    /// The event's name.
+    pub event: String,
+}
+
+/// The ends of a leaf that say nothing of its work, whoever it was.
+pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
+    match ended {
+        LeafEnd::Stopped => {
+            let mode = state.stop.unwrap_or(StopMode::Now);
+            end(state, Ending::Stopped(mode));
+        }
+        LeafEnd::Refused => {
+            let mode = state.stop.unwrap_or(StopMode::AtLeaf);
+            end(state, Ending::Stopped(mode));
+        }
+        LeafEnd::External { detail } => {
+            end(
+                state,
+                Ending::Bailed(Bail::new(Cause::KilledExternal, detail)),
+            );
+        }
+        LeafEnd::SpawnFailed { detail } => {
+            end(
+                state,
+                Ending::Bailed(Bail::new(Cause::AgentUnavailable, detail)),
+            );
+        }
+        // Relaunched without budget: each needs a start of the conductor, so this is bounded.
+        LeafEnd::Lost | LeafEnd::NeverStarted => {}
+        LeafEnd::Answered(_)
+        | LeafEnd::Malformed { .. }
+        | LeafEnd::Failed { .. }
+        | LeafEnd::Stuck => {}
+    }
+}
+
+pub(super) fn stuck_bail(who: &str, launches: u32) -> Bail {
+    Bail::new(
+        Cause::KilledStuck,
+        format!(
+            "{who} was killed as stuck in each of {launches} launches. Raise the leaf timeout \
+             (--timeout, VERI_TIMEOUT) or limits.stuck_retries, or look at what it waits for; then \
+             run the same command again."
+        ),
+    )
+}
+
+pub(super) fn end(state: &mut State, ending: Ending) {
+    state.at = At::Unwinding(ending);
+}
+
+pub(super) fn illegal(at: &At, event: &Event) -> Result<(), Illegal> {
+    // The first word of the debug form is the variant's name, and holds no data.
+    let name = |text: String| {
+        text.split(|c: char| !c.is_alphanumeric())
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    Err(Illegal {
+        at: name(format!("{at:?}")),
+        event: name(format!("{event:?}")),
+    })
+}
