@@ -48,12 +48,15 @@ impl DemoCommand {
         if let Some(step) = self.kill_at {
             let said = match interrupted::run(&place, step, out)? {
                 Interrupted::Killed { pid } => format!(
-                    "\nThe conductor (process {pid}) was killed just now, with SIGKILL, in the middle of step {step}.\n\
-                     The same command again:\n\n"
+                    "The conductor (process {pid}) has just been killed with SIGKILL, in the middle of step {step}"
                 ),
-                Interrupted::Over => format!("\nStep {step} was over: nobody was killed.\n\n"),
+                Interrupted::Over => format!("Step {step} was over before, and nobody was killed"),
             };
-            let _ = write!(out, "{said}");
+            let _ = write!(
+                out,
+                "\n{said}.\nThe same command again:\n\n{}",
+                place.command_line()
+            );
         }
         let code = tdd::follow(&place.ask(), Style::Plain, out, err);
         let _ = write!(out, "{}", ending::words(&place, code, started.elapsed()));

@@ -1,6 +1,7 @@
 //! The demo's folder: a repository, a directory forge beside it, the agent, and veri's own folder. Nothing outside
 //! of it is written, and no configuration of the person's has a say in it.
 
+use super::super::demo_agent::COMMAND as AGENT;
 use crate::agent;
 use crate::cause::{Bail, Cause};
 use crate::conductor::{Ask, IssueArg};
@@ -75,7 +76,9 @@ impl Place {
     }
 
     fn open(folder: PathBuf, env: &Env) -> Result<Place> {
-        let program = std::env::current_exe().context("finding the path of this program")?;
+        let program = std::env::current_exe()
+            .and_then(|program| program.canonicalize())
+            .context("finding the path of this program")?;
         let mut place = Place {
             env: own_environment(env, &folder),
             folder,
@@ -127,9 +130,16 @@ impl Place {
         self.folder.join("veri-home")
     }
 
-    /// The program, as a person would type it.
-    pub(super) fn program(&self) -> &Path {
-        &self.program
+    /// The program, as a person would type it: `veri` where the shell finds this one.
+    pub(super) fn program_word(&self) -> String {
+        let path = self.env.get("PATH").unwrap_or_default();
+        let found = std::env::split_paths(path)
+            .map(|folder| folder.join("veri"))
+            .find(|program| program.is_file());
+        match found.and_then(|program| program.canonicalize().ok()) {
+            Some(found) if found == self.program => "veri".to_owned(),
+            _ => shell_word(&self.program),
+        }
     }
 
     /// The environment of everything in the demo.
@@ -171,18 +181,28 @@ impl Place {
 
     /// What is said before the run.
     pub(super) fn opening(&self) -> String {
-        let folder = self.folder.display();
         let what = if self.taken_up {
             "goes on in"
         } else {
-            "plays in"
+            "is played in"
         };
         format!(
-            "The demo {what} {folder}\n\n\
-             \x20 bank/               a repository: a small Rust library with two tests\n\
-             \x20 forge/issues/42/    its issue, with three criteria: the bank's daily limit is to be held to\n\
-             \x20 agent               a scripted agent, so that no account is needed; all else is real\n\n\
-             $ cd {folder}/bank && VERI_HOME={folder}/veri-home veri {}\n\n",
+            "The demo {what} {}:\n\n\
+             \x20 bank/                     a repository: a small Rust library with two tests\n\
+             \x20 forge/issues/{ISSUE}/issue.md  what is asked for, in three criteria: a daily limit is to be held to\n\
+             \x20 agent                     writes and judges by a script; everything else is real\n\n{}",
+            self.folder.display(),
+            self.command_line()
+        )
+    }
+
+    /// The conductor's command line, as a person would type it.
+    pub(super) fn command_line(&self) -> String {
+        format!(
+            "$ cd {} && export VERI_HOME={}\n$ {} {}\n\n",
+            shell_word(&self.repository()),
+            shell_word(&self.home()),
+            self.program_word(),
             self.arguments().join(" ")
         )
     }
@@ -194,14 +214,8 @@ impl Place {
         let issue = self.forge().join(format!("issues/{ISSUE}/issue.md"));
         write(&issue, include_str!("bank/issue.md"))?;
         let agent = self.folder.join("agent");
-        let program = self.program.display().to_string().replace('\'', r"'\''");
-        write(
-            &agent,
-            &format!(
-                "#!/bin/sh\nexec '{program}' {}\n",
-                super::super::demo_agent::COMMAND
-            ),
-        )?;
+        let program = shell_word(&self.program);
+        write(&agent, &format!("#!/bin/sh\nexec {program} {AGENT}\n"))?;
         fs::set_permissions(&agent, fs::Permissions::from_mode(0o755))
     }
 
@@ -262,6 +276,16 @@ impl Place {
         let tool = Tool::new(program).dir(self.repository()).env_clear();
         env.iter()
             .fold(tool, |tool, (name, value)| tool.env(name, value))
+    }
+}
+
+/// A path as one word of a shell's command line.
+pub(super) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
+    match text.chars().all(plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }
 
