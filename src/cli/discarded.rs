@@ -1,10 +1,10 @@
 //! `veri discarded`: unfinished work that was put aside, and how to get it back.
 
-use super::whereabouts::here;
+use super::whereabouts::{Usage, here};
 use crate::config::Env;
 use crate::exit;
 use crate::git::WorkTree;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 use std::io::Write;
 
@@ -47,8 +47,12 @@ impl DiscardedCommand {
         } else {
             kept.get(number - 1)
         };
-        let work = chosen
-            .ok_or_else(|| anyhow!("there is no number {number}: {} were put aside", kept.len()))?;
+        let work = chosen.ok_or_else(|| {
+            Usage(format!(
+                "there is no number {number}: {} were put aside",
+                kept.len()
+            ))
+        })?;
         WorkTree::here(&repo)?.apply_discarded(&work.refname)?;
         writeln!(
             out,

@@ -121,6 +121,9 @@ fn report(result: anyhow::Result<u8>, err: &mut dyn Write) -> u8 {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(err, "veri: {error:#}");
+            if error.is::<whereabouts::Usage>() {
+                return exit::USAGE;
+            }
             match error.downcast_ref::<crate::cause::Bail>() {
                 Some(bail) => bail.cause.class().exit_code(),
                 None => exit::INTERNAL,
