@@ -158,6 +158,7 @@ fn veri(steps: usize) -> Cost {
         fs::write(repo.join(format!("src/f{n}.txt")), format!("file {n}\n")).unwrap();
     }
     fs::write(repo.join("src/state.sh"), "n=0\n").unwrap();
+    fs::write(repo.join("tests/t0.sh"), "[ $n -ge 0 ]\n").unwrap();
     fs::write(
         repo.join("suite.sh"),
         "set -e; . ./src/state.sh; for t in tests/*.sh; do [ ! -e \"$t\" ] || . \"./$t\"; done\n",
