@@ -243,6 +243,8 @@ fn unattended(env: &mut Env) {
         ("GIT_TERMINAL_PROMPT", "0"),
         ("GIT_EDITOR", "true"),
         ("GIT_SEQUENCE_EDITOR", "true"),
+        // An install of dependencies must not point the person's repository at hooks (husky's `prepare`).
+        ("HUSKY", "0"),
     ] {
         env.insert(name.into(), value.into());
     }

@@ -73,6 +73,8 @@ impl Change {
 /// Objects that cannot be read.
 pub fn changed(repo: &Repository, before: &TestLines, after: &TestLines) -> anyhow::Result<Change> {
     let mut change = Change::default();
+    // New sources that hold nothing but tests: changed outside the tests, but nobody's stub.
+    let mut only_tests = Vec::new();
     for path in before.differing(after) {
         let shown = show(path);
         let (old, new) = (before.entry(path), after.entry(path));
@@ -115,7 +117,11 @@ pub fn changed(repo: &Repository, before: &TestLines, after: &TestLines) -> anyh
                 before.rust.get(path),
                 after.rust.get(path),
             );
+            let new_file = old.is_none();
             let (old, new) = (content(old)?, content(new)?);
+            if new_file && beside(&new, after.rust.get(path)).is_empty() {
+                only_tests.push(shown.clone());
+            }
             beside(&old, before.rust.get(path)) == beside(&new, after.rust.get(path))
         } else if runner::is_manifest(path) {
             let (was, is) = (before.parts.get(path), after.parts.get(path));
@@ -147,6 +153,10 @@ pub fn changed(repo: &Repository, before: &TestLines, after: &TestLines) -> anyh
         }
     }
     change.listed = listed::of(before, after, &change.other_files_changed);
+    change
+        .listed
+        .stubs
+        .retain(|path| !only_tests.contains(path));
     change
         .listed
         .new_tests

@@ -1,6 +1,6 @@
 //! `veri discarded`: unfinished work that was put aside, and how to get it back.
 
-use super::whereabouts::{Usage, here};
+use super::whereabouts::here;
 use crate::config::Env;
 use crate::exit;
 use crate::git::WorkTree;
@@ -48,7 +48,7 @@ impl DiscardedCommand {
             kept.get(number - 1)
         };
         let work = chosen.ok_or_else(|| {
-            Usage(format!(
+            super::NotThere(format!(
                 "there is no number {number}: {} were put aside",
                 kept.len()
             ))

@@ -1,12 +1,14 @@
 //! `veri leaf`: running commands under the supervisor by hand, and watching leaves of a run.
 
+use super::leaf_journal::Telling;
+use crate::conductor::stop;
+use crate::config::Env;
 use crate::exit;
 use crate::leaf::{self, AlreadyRunning, BadName, End, KillWhy, Killed, LaunchId, Records, Spec};
 use crate::role::StopMode;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -70,8 +72,8 @@ struct Launch {
 
 impl LeafCommand {
     /// Runs the command and gives the exit code.
-    pub fn run(self) -> u8 {
-        match self.act() {
+    pub fn run(self, env: &Env) -> u8 {
+        match self.act(env) {
             Ok(code) => code,
             Err(e) => {
                 say(&format!("veri leaf: {e:#}"));
@@ -85,19 +87,23 @@ impl LeafCommand {
         }
     }
 
-    fn act(self) -> anyhow::Result<u8> {
+    fn act(self, env: &Env) -> anyhow::Result<u8> {
+        let telling = Telling::of(env);
         let records = Records::new(&self.dir)?;
         match self.action {
             Action::Run(launch) => {
-                let Some(mut running) = launch.start(&records)? else {
+                let Some(mut running) = launch.start(&records, env, telling.as_ref())? else {
                     return Ok(exit::PLUMBING_UNREADABLE);
                 };
                 let name = running.name().to_owned();
                 let end = running.wait(None, &mut || asked_to_end(&records))?;
+                if let Some(telling) = &telling {
+                    telling.exit(&records, &name, running.launch(), &end)?;
+                }
                 Ok(tell(&name, &end))
             }
             Action::Start(launch) => {
-                let Some(running) = launch.start(&records)? else {
+                let Some(running) = launch.start(&records, env, telling.as_ref())? else {
                     return Ok(exit::PLUMBING_UNREADABLE);
                 };
                 print(&format!("{}\n", running.launch()));
@@ -107,7 +113,12 @@ impl LeafCommand {
                 let limit = max_seconds.map(Duration::from_secs);
                 let tick = &mut || asked_to_end(&records);
                 match leaf::settle_newest(&records, &name, limit, tick)? {
-                    Some(end) => Ok(tell(&name, &end)),
+                    Some(end) => {
+                        if let (Some(telling), Some(newest)) = (&telling, records.newest(&name)?) {
+                            telling.exit(&records, &name, &newest.launch, &end)?;
+                        }
+                        Ok(tell(&name, &end))
+                    }
                     None => {
                         let dir = records.dir().display();
                         say(&format!(
@@ -141,7 +152,12 @@ impl LeafCommand {
 
 impl Launch {
     /// Launches, unless a stop request forbids it: then says so and gives None.
-    fn start(self, records: &Records) -> anyhow::Result<Option<leaf::Running>> {
+    fn start(
+        self,
+        records: &Records,
+        env: &Env,
+        telling: Option<&Telling>,
+    ) -> anyhow::Result<Option<leaf::Running>> {
         leaf::check_name(&self.name)?;
         if let Some(mode @ (StopMode::AtLeaf | StopMode::Now)) = stop_mode(records) {
             say(&format!(
@@ -152,13 +168,13 @@ impl Launch {
         }
         let seconds = match self.timeout {
             Some(seconds) => seconds,
-            None => default_timeout()?,
+            None => default_timeout(env)?,
         };
         let spec = Spec {
             launch: LaunchId::random()?,
             argv: self.command,
             cwd: std::env::current_dir().context("the working folder is gone")?,
-            env: environment(seconds),
+            env: environment(env, seconds),
             stdin: self.stdin,
             stdout: records.out(&self.name),
             stderr: records.err(&self.name),
@@ -167,24 +183,30 @@ impl Launch {
             output_cap: self.output_mib.checked_mul(1024 * 1024),
             name: self.name,
         };
+        if let Some(telling) = telling {
+            telling.launch(records, &spec.name, &spec.launch)?;
+        }
         leaf::start(records, &spec).map(Some)
     }
 }
 
-#[allow(clippy::disallowed_methods)] // the door reads the environment
-fn default_timeout() -> anyhow::Result<u64> {
-    match std::env::var("VERI_TIMEOUT") {
-        Ok(text) => text
+fn default_timeout(env: &Env) -> anyhow::Result<u64> {
+    match env.text("VERI_TIMEOUT") {
+        Some(text) => text
             .trim()
             .parse()
             .with_context(|| format!("VERI_TIMEOUT is not a number of seconds: {text:?}")),
-        Err(_) => Ok(DEFAULT_TIMEOUT),
+        None => Ok(DEFAULT_TIMEOUT),
     }
 }
 
 /// The caller's environment; agents' own shells get no shorter time than the leaf unless the caller says so.
-fn environment(seconds: u64) -> Vec<(OsString, OsString)> {
-    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+fn environment(env: &Env, seconds: u64) -> Vec<(OsString, OsString)> {
+    let mut env: Vec<_> = env
+        .all()
+        .iter()
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
     for key in ["BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS"] {
         if !env.iter().any(|(k, _)| k == key) {
             let millis = seconds.saturating_mul(1000).to_string();
@@ -196,16 +218,7 @@ fn environment(seconds: u64) -> Vec<(OsString, OsString)> {
 
 /// The stop request in force. One that cannot be read or is unknown counts as the mode that loses nothing.
 fn stop_mode(records: &Records) -> Option<StopMode> {
-    match fs::read(records.dir().join("stop")) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        Ok(text) => Some(
-            std::str::from_utf8(&text)
-                .ok()
-                .and_then(|t| StopMode::parse(t.trim()))
-                .unwrap_or(StopMode::AtLedger),
-        ),
-        Err(_) => Some(StopMode::AtLedger),
-    }
+    stop::look(records.dir()).mode()
 }
 
 fn asked_to_end(records: &Records) -> Option<KillWhy> {

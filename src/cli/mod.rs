@@ -8,6 +8,7 @@ mod discarded;
 mod doctor;
 mod help;
 mod leaf;
+mod leaf_journal;
 mod ledger;
 mod log;
 mod prompt;
@@ -108,12 +109,17 @@ fn run() -> u8 {
         Command::Clean(command) => report(command.run(&env, out), err),
         Command::Discarded(command) => report(command.run(&env, out), err),
         Command::Doctor(command) => command.run(out, err),
-        Command::Leaf(command) => command.run(),
+        Command::Leaf(command) => command.run(&env),
         Command::Ledger(command) => command.run(out, err),
         Command::Prompt(command) => command.run(out, err),
         Command::Help(command) => command.run(out, err),
     }
 }
+
+/// What was asked for is not there: the person's to put right, not a bug.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NotThere(String);
 
 /// Prints an error as its chain and gives the exit code of its kind.
 fn report(result: anyhow::Result<u8>, err: &mut dyn Write) -> u8 {
@@ -121,11 +127,9 @@ fn report(result: anyhow::Result<u8>, err: &mut dyn Write) -> u8 {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(err, "veri: {error:#}");
-            if error.is::<whereabouts::Usage>() {
-                return exit::USAGE;
-            }
             match error.downcast_ref::<crate::cause::Bail>() {
                 Some(bail) => bail.cause.class().exit_code(),
+                None if error.is::<NotThere>() => exit::USAGE,
                 None => exit::INTERNAL,
             }
         }

@@ -1,9 +1,9 @@
 //! Where the runs of the repository that the command was started in have their folders.
 
-use crate::cause::Bail;
+use super::NotThere;
 use crate::config::Env;
 use crate::git::Repo;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
 
 /// The working tree of one issue's run.
@@ -29,11 +29,6 @@ impl Place {
     }
 }
 
-/// The command line names something that is not there, or not one thing.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Usage(pub String);
-
 /// The repository around the current folder, and its home.
 pub fn here(env: &Env) -> Result<(Repo, PathBuf)> {
     let folder = std::env::current_dir()?;
@@ -45,7 +40,7 @@ pub fn here(env: &Env) -> Result<(Repo, PathBuf)> {
 /// `$VERI_HOME/<repo-id>`.
 pub fn home_of(env: &Env, repo: &Repo) -> Result<PathBuf> {
     let home = env.veri_home().ok_or_else(|| {
-        Bail::needs_user("veri has no folder to work in: set VERI_HOME, XDG_STATE_HOME or HOME.")
+        anyhow!("neither VERI_HOME, XDG_STATE_HOME nor HOME is set: veri has no folder to work in")
     })?;
     Ok(home.join(repo.id()))
 }
@@ -89,29 +84,23 @@ pub fn places(repo: &Repo, home: &Path) -> Vec<Place> {
 }
 
 /// The one run that a command without a number can mean.
-///
-/// # Errors
-/// [`Usage`] when there is none, or several and no number.
-pub fn one(places: &[Place], issue: Option<u64>) -> Result<Place, Usage> {
-    if let Some(issue) = issue {
-        let known = places.iter().find(|p| p.issue == issue);
-        return known.cloned().ok_or_else(|| {
-            Usage(format!(
+pub fn one(places: &[Place], issue: Option<u64>) -> Result<Place> {
+    let not_there = |words: String| Err(NotThere(words).into());
+    match (issue, places) {
+        (Some(issue), _) => match places.iter().find(|p| p.issue == issue) {
+            Some(place) => Ok(place.clone()),
+            None => not_there(format!(
                 "issue {issue} is not known here: `veri status` lists what is"
-            ))
-        });
-    }
-    match places {
-        [] => Err(Usage(
-            "no issue is known here; `veri tdd <issue>` starts one".to_owned(),
-        )),
-        [only] => Ok(only.clone()),
-        several => {
-            let known: Vec<String> = several.iter().map(|p| p.issue.to_string()).collect();
-            Err(Usage(format!(
+            )),
+        },
+        (None, []) => not_there("no issue is known here; `veri tdd <issue>` starts one".to_owned()),
+        (None, [only]) => Ok(only.clone()),
+        (None, several) => {
+            let issues: Vec<_> = several.iter().map(|p| p.issue.to_string()).collect();
+            not_there(format!(
                 "several issues are known here ({}): name one",
-                known.join(", ")
-            )))
+                issues.join(", ")
+            ))
         }
     }
 }

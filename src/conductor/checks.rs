@@ -1,8 +1,8 @@
 //! The ground, the suite, and what the checks establish on them.
 
+use super::failures::{SetupFailed, StoppedInSuite};
 use super::leaves::oid;
 use super::run::Run;
-use super::stop::StoppedInSuite;
 use crate::agent;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
@@ -11,7 +11,7 @@ use crate::git::tree;
 use crate::ground::command::{Ended, Launch, shell};
 use crate::ground::isolation::{self, Isolation, IsolationAsk};
 use crate::ground::project::Project;
-use crate::ground::setup::{Setup, SetupAsk, setup_for};
+use crate::ground::setup::{Setup, SetupAsk};
 use crate::ground::{Ground, Verify};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
 use crate::machine::{Checked, Event, Work};
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a setup command may take.
-const SETUP_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+pub(super) const SETUP_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What the baseline showed.
 pub(super) struct Baseline {
@@ -55,7 +55,7 @@ impl Run<'_> {
         names.iter().filter_map(value).collect()
     }
 
-    fn suite_env(&self) -> Vec<(OsString, OsString)> {
+    pub(super) fn suite_env(&self) -> Vec<(OsString, OsString)> {
         agent::suite(self.ask.env.all(), &self.declared_env())
             .into_iter()
             .collect()
@@ -91,16 +91,13 @@ impl Run<'_> {
         let brought = ready
             .ground
             .bring_to(&repo, tree)
-            .and_then(|_| self.set_up(&repo, tree, &mut ready.ground));
+            .and_then(|_| self.set_up(tree, &mut ready.ground));
         self.ready = Some(ready);
         brought
     }
 
-    fn set_up(&mut self, repo: &Repository, tree: Oid, ground: &mut Ground) -> Result<()> {
-        let commands = match &self.settings.config.ground.setup {
-            Some(commands) => commands.clone(),
-            None => setup_for(&Project::of_tree(repo, tree)?),
-        };
+    fn set_up(&mut self, tree: Oid, ground: &mut Ground) -> Result<()> {
+        let commands = self.setup_commands(tree)?;
         let env = self.suite_env();
         let ask = SetupAsk {
             commands: &commands,
@@ -110,7 +107,7 @@ impl Run<'_> {
         match ground.setup(&ask, &mut |launch| self.supervise(launch))? {
             Setup::Current | Setup::Done => Ok(()),
             Setup::Failed { ended: Ended::Stopped, .. } => Err(StoppedInSuite.into()),
-            Setup::Failed { command, ended, log } => Err(Bail::needs_user(format!(
+            Setup::Failed { command, ended, log } => Err(SetupFailed(format!(
                 "The proving ground could not be set up: `{command}` ended with {ended:?}. Say how under [ground] \
                  setup in .veri.toml. The end of its output ({}):\n{}",
                 log.display(),
@@ -121,7 +118,7 @@ impl Run<'_> {
     }
 
     /// The supervisor, for what runs in a ground.
-    fn supervise(&mut self, launch: &Launch) -> Result<Ended> {
+    pub(super) fn supervise(&mut self, launch: &Launch) -> Result<Ended> {
         let records = Records::new(&launch.records)?.with_shim(&self.ask.program);
         let spec = Spec {
             name: launch.name.clone(),
@@ -411,7 +408,7 @@ impl Run<'_> {
                 .ground()
                 .declare_env_file(&from, &PathBuf::from(&file))?;
         }
-        self.set_up(&repo, candidate, verify.ground())?;
+        self.set_up(candidate, verify.ground())?;
         Ok(verify)
     }
 
@@ -443,7 +440,13 @@ impl Run<'_> {
             };
             return Ok((Event::Checked(checked), Value::Null));
         }
-        let outcome = self.establish(work, candidate)?;
+        let outcome = match self.establish(work, candidate) {
+            Err(error) if error.is::<SetupFailed>() => {
+                let reasons = vec![error.to_string()];
+                return Ok((Event::Checked(Checked::Fails { reasons }), Value::Null));
+            }
+            outcome => outcome?,
+        };
         self.checked(outcome)
     }
 

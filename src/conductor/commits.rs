@@ -99,11 +99,17 @@ impl Run<'_> {
     pub(super) fn commit_plan(&mut self, plan: &Plan) -> Result<(Event, Value)> {
         // A person's plan has not been validated yet.
         self.validate(plan).map_err(|e| {
-            let cause = match e.kind {
-                PlanErrorKind::NothingQuoted => Cause::NeedsUser,
-                _ => Cause::PlanInvalid,
+            let (cause, advice) = match e.kind {
+                PlanErrorKind::NothingQuoted => (
+                    Cause::NeedsUser,
+                    "Give one of them a `quote` from the issue, or write what is wanted into the issue.",
+                ),
+                _ => (
+                    Cause::PlanInvalid,
+                    "`veri prompt schema plan` shows the form; mend the plan, then run again.",
+                ),
             };
-            Bail::new(cause, format!("The plan cannot be used: {e}"))
+            Bail::new(cause, format!("The plan cannot be used: {e}. {advice}"))
         })?;
         let ready = self.ready()?;
         let issue_ref = self.forge.issue_ref(self.issue_number);

@@ -342,10 +342,21 @@ fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
             .iter()
             .chain(&change.test_items_changed)
         {
-            add(&item.file, Some(&item.name));
+            add(&item.file, test_name(&item.name).as_deref());
         }
     }
     tests
+}
+
+/// The name of a test function as its runner prints it: `tests::fn refuses` is `tests::refuses`.
+/// Modules, imports and macros beside the tests are not tests.
+fn test_name(item: &str) -> Option<String> {
+    match item.rsplit_once("fn ") {
+        Some((place, name)) if place.is_empty() || place.ends_with("::") => {
+            Some(format!("{place}{name}"))
+        }
+        _ => None,
+    }
 }
 
 fn eyes_of(step: u32, evidence: &[(String, Evidence)], lines: &[&Line]) -> Vec<Eye> {

@@ -107,6 +107,7 @@ impl Run<'_> {
         let start = self.start_tree(&leaf.from)?;
         let kept = self.set_aside_dirt(start, leaf)?;
         self.tree.restore(start)?;
+        self.furnish()?;
         let records = self.records()?;
         let files = Files::below(&records, &id);
         let timeout = self.leaf_timeout()?;

@@ -7,6 +7,8 @@ mod candidate;
 mod checks;
 mod commits;
 mod facts;
+mod failures;
+mod furnish;
 mod leaves;
 mod perform;
 mod preflight;

@@ -38,6 +38,13 @@ impl Run<'_> {
         self.clean_tree()?; // 3
         let text = self.read_issue()?; // 4
         let start = self.find_start()?; // 5
+        if start.ledger.is_some() && self.ask.plan.is_some() {
+            let said = format!(
+                "issue {} is planned already: the ledger is in force, and the plan that was given is not used",
+                self.issue_number
+            );
+            self.say(Kind::Preflight, said)?;
+        }
         let test_command = self.find_test_command(&start)?; // 6
         let agents = self.find_agents()?; // 7
         self.probe_commits(&start)?; // 8
@@ -103,6 +110,9 @@ impl Run<'_> {
             }
             return Ok(());
         }
+        // The checkout's own locks are never removed, however old: the time is of no interest.
+        self.tree
+            .stale_locks(self.issue_number, std::time::SystemTime::UNIX_EPOCH)?;
         let dirt = self.repo.dirt()?;
         if dirt.is_empty() || self.dirt_is_ours()? {
             return Ok(());
@@ -352,6 +362,14 @@ impl Run<'_> {
     }
 
     fn store_skill_commit(&self, skill: Oid) -> Result<()> {
+        if let Some(seconds) = self.ask.timeout {
+            let path = self
+                .tree
+                .tdd()
+                .join(format!("issue-{}-timeout", self.issue_number));
+            std::fs::write(&path, format!("{seconds}\n"))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
         let path = self
             .tree
             .tdd()

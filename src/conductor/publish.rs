@@ -1,8 +1,8 @@
 //! The end of a run in which every step is ticked: acceptance, the push, and the draft pull request.
 
 use super::facts::unserved;
+use super::failures::StoppedInSuite;
 use super::run::Run;
-use super::stop::StoppedInSuite;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, What};
 use crate::event::Kind;

@@ -1,12 +1,11 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
+use super::failures::{StoppedInSuite, classify, known_cause};
 use super::record::{self, Entry};
 use super::settings::Settings;
 use super::signals::Asked;
-use super::stop::StoppedInSuite;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
-use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::trust::TrustedText;
@@ -278,49 +277,4 @@ impl Run<'_> {
             last_words,
         }
     }
-}
-
-/// The cause of a failure, from its recorded facts: a `Bail` in the chain, the kind of an io error, or
-/// what the effect was about.
-pub(super) fn classify(error: &anyhow::Error, effect: &Effect) -> Bail {
-    if let Some(bail) = known_cause(error) {
-        return bail;
-    }
-    let cause = match effect {
-        Effect::Publish | Effect::Mirror => Cause::ForgeFailed,
-        _ => Cause::GitFailed,
-    };
-    Bail::new(cause, format!("{error:#}"))
-}
-
-/// The cause that an error itself carries.
-pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
-    // As an anyhow context it is found by the error itself, as a source by the chain.
-    let bail = error.downcast_ref::<Bail>();
-    if let Some(bail) = bail.or_else(|| error.chain().find_map(|e| e.downcast_ref::<Bail>())) {
-        // The context above says what was attempted; the bail says the rest.
-        return Some(bail.clone());
-    }
-    use std::io::ErrorKind as K;
-    let io = error
-        .chain()
-        .find_map(|e| e.downcast_ref::<std::io::Error>())?;
-    let storage = matches!(
-        io.kind(),
-        K::StorageFull
-            | K::QuotaExceeded
-            | K::ReadOnlyFilesystem
-            | K::PermissionDenied
-            | K::NotFound
-            | K::FileTooLarge
-            | K::NotADirectory
-    );
-    storage.then(|| {
-        Bail::new(
-            Cause::StorageFailed,
-            format!(
-                "{error:#}. Nothing finished is lost: make room or give access, and run again."
-            ),
-        )
-    })
 }

@@ -175,7 +175,9 @@ impl Settings {
 fn absolute(word: &str, prefix: &str, folder: &Path) -> String {
     match word.strip_prefix(prefix) {
         Some(path) if !path.is_empty() && !path.starts_with('~') => {
-            format!("{prefix}{}", folder.join(path).display())
+            let path = folder.join(path);
+            // What is there already is named without detours; what is not is made later.
+            format!("{prefix}{}", path.canonicalize().unwrap_or(path).display())
         }
         _ => word.to_owned(),
     }

@@ -1,6 +1,7 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
-use super::run::{Run, known_cause};
+use super::failures::known_cause;
+use super::run::Run;
 use super::settings::Settings;
 use super::signals::Asked;
 use super::{Ask, Ended, IssueArg, snapshot};
@@ -329,7 +330,7 @@ impl Run<'_> {
             .lines
             .iter()
             .rev()
-            .find(|l| l.event == Kind::Launch || l.fields.contains_key("input"));
+            .find(|l| l.text("intent") == "launch" || l.fields.contains_key("input"));
         let Some(line) = open.filter(|l| l.event == Kind::Launch).cloned() else {
             return Ok(());
         };

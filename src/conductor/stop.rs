@@ -27,11 +27,6 @@ impl Request {
     }
 }
 
-/// A suite was ended by a stop request of mode now.
-#[derive(Debug, thiserror::Error)]
-#[error("a stop request of mode now ended a suite")]
-pub(super) struct StoppedInSuite;
-
 /// The request file of a working tree.
 pub fn file(tdd: &Path) -> PathBuf {
     tdd.join("stop")

@@ -209,9 +209,11 @@ impl Repo {
             .into());
         }
         if name.starts_with('-') || !Reference::is_valid_name(&format!("refs/heads/{name}")) {
-            return Err(
-                Bail::needs_user(format!("{name:?} cannot be the name of a base branch.")).into(),
-            );
+            return Err(Bail::needs_user(format!(
+                "{name:?} cannot be the name of a branch, so it is no base. Name an existing branch \
+                 with --base."
+            ))
+            .into());
         }
         Ok(name)
     }

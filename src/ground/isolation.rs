@@ -97,7 +97,12 @@ impl Ground {
             Trial::Failed => Isolation::Shown,
             Trial::Interrupted => Isolation::Interrupted,
             Trial::Passed => {
-                match leads::find(self.path(), ask.checkouts, &self.environment(ask.env))? {
+                let found = leads::find(self.path(), ask.checkouts, &self.environment(ask.env))?;
+                let found = match found {
+                    Some(what) => Some(what),
+                    None => leads::written_down(self.path(), &self.tracked()?, ask.checkouts),
+                };
+                match found {
                     Some(what) => Isolation::Leads { what },
                     None => Isolation::NotShown {
                         why: format!(
@@ -108,6 +113,12 @@ impl Ground {
                 }
             }
         })
+    }
+
+    fn tracked(&self) -> Result<Vec<TreePath>> {
+        let files = self.last()?.entries.files.iter();
+        let regular = files.filter(|(_, entry)| entry.form.is_regular());
+        Ok(regular.map(|(path, _)| path.clone()).collect())
     }
 
     fn programs(&self, ask: &IsolationAsk<'_>) -> Result<Vec<TreePath>> {

@@ -1,5 +1,6 @@
 //! Looking for what leads out of a ground: editable installs, linked folders, variables with a checkout's path.
 
+use super::path::{TreePath, place};
 use crate::tool::Tool;
 use anyhow::Result;
 use std::ffi::OsString;
@@ -40,6 +41,39 @@ pub fn find(
         .or_else(|| active_python(ground, &checkouts, env))
         .or_else(|| variable(ground, &checkouts, env));
     Ok(found)
+}
+
+/// Looks for a tracked file that names a checkout by its absolute path, as a test script with a `cd` in it does.
+///
+/// `tracked` are paths from the ground's root. What cannot be read leads nowhere.
+pub fn written_down(ground: &Path, tracked: &[TreePath], checkouts: &[PathBuf]) -> Option<String> {
+    let mut names: Vec<PathBuf> = checkouts.to_vec();
+    names.extend(checkouts.iter().map(|path| resolve(path)));
+    names.retain(|path| path.is_absolute() && path.parent().is_some() && path != ground);
+    tracked.iter().find_map(|path| {
+        let content = read(&place(ground, path))?;
+        let named = names.iter().find(|name| mentions(&content, name))?;
+        Some(format!(
+            "the file {} names {}, a checkout outside the ground",
+            String::from_utf8_lossy(path).escape_debug(),
+            named.display()
+        ))
+    })
+}
+
+/// Whether a text has a path in it: that one or one below it, not one that merely begins alike.
+fn mentions(content: &[u8], path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    let ends = |at: usize| {
+        let next = content.get(at + path.len());
+        next.is_none_or(|byte| {
+            !(byte.is_ascii_alphanumeric() || b"-_.".contains(byte) || *byte >= 0x80)
+        })
+    };
+    content
+        .windows(path.len())
+        .enumerate()
+        .any(|(at, window)| window == path && ends(at))
 }
 
 fn resolve(path: &Path) -> PathBuf {
@@ -245,4 +279,20 @@ fn variable(ground: &Path, checkouts: &[PathBuf], env: &[(OsString, OsString)]) 
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_merely_begins_alike_is_not_mentioned() {
+        let bank = Path::new("/home/me/bank");
+        for text in ["cd /home/me/bank\n", "'/home/me/bank'/src", "/home/me/bank"] {
+            assert!(mentions(text.as_bytes(), bank), "{text}");
+        }
+        for text in ["/home/me/bank2", "/home/me/bank-old/src", "/home/me", ""] {
+            assert!(!mentions(text.as_bytes(), bank), "{text}");
+        }
+    }
 }

@@ -153,6 +153,18 @@ impl Ground {
     }
 }
 
+/// What the dependencies of a tree follow from, for a folder that is no ground; empty without commands.
+///
+/// # Errors
+/// When the tree cannot be read.
+pub fn dependency_key(
+    repo: &git2::Repository,
+    tree: git2::Oid,
+    commands: &[String],
+) -> Result<String> {
+    Ok(key(commands, &Entries::of(repo, tree)?))
+}
+
 /// What the dependencies of a tree follow from: the commands, and every file that names dependencies.
 fn key(commands: &[String], entries: &Entries) -> String {
     if commands.is_empty() {

@@ -215,7 +215,8 @@ fn documented_fields() -> BTreeMap<String, BTreeSet<String>> {
         let of: BTreeSet<String> = section
             .lines()
             .filter(|l| l.starts_with("| `"))
-            .filter_map(|l| l.split('`').nth(1))
+            .filter_map(|l| l.split(" | ").next())
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
             .map(str::to_owned)
             .collect();
         fields.insert(name.to_owned(), of);

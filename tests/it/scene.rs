@@ -235,6 +235,23 @@ impl Scene {
         executable(&self.path("agent"));
     }
 
+    /// The same agent, which also keeps every prompt it is sent: gives their folder. The files are named by
+    /// role and launch: `planner-1`, `planner-2`, `verifier-1`.
+    pub fn agent_keeping_prompts(&self, agent: &Agent) -> PathBuf {
+        self.agent(agent);
+        let folder = self.path("prompts");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder");
+        let keep = format!(
+            "d='{}'; LAUNCHES=$(($(ls \"$d\" | grep -c \"^$VERI_ROLE-\") + 1)); cat > \"$d/$VERI_ROLE-$LAUNCHES\"",
+            folder.display()
+        );
+        let text = fs::read_to_string(self.path("agent")).expect("an agent");
+        let text = text.replacen("cat > /dev/null", &keep, 1);
+        fs::write(self.path("agent"), text).expect("a file");
+        folder
+    }
+
     /// A command in the scene's environment, in the checkout.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);

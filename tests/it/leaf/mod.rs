@@ -4,6 +4,7 @@
 
 mod command;
 mod ends;
+mod journal;
 mod streams;
 mod takeover;
 mod trees;

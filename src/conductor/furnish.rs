@@ -1,0 +1,102 @@
+//! Dependencies for developers: `ground.setup` in veri's own worktree, run again when a lock file changes.
+//!
+//! The person's checkout (`--here`) is theirs to set up.
+
+use super::failures::StoppedInSuite;
+use super::run::Run;
+use crate::event::Kind;
+use crate::git::{Status, tree};
+use crate::ground::command::{Ended, Launch, shell};
+use crate::ground::project::Project;
+use crate::ground::setup::{dependency_key, setup_for};
+use anyhow::{Context, Result};
+use git2::{Oid, Repository};
+use std::path::PathBuf;
+
+impl Run<'_> {
+    /// Makes the dependency folders of the worktree fit what is in it.
+    ///
+    /// A setup that fails is said and not more: in the ground it worked on the base, and what a candidate's
+    /// own manifests break there is a failed check.
+    pub(super) fn furnish(&mut self) -> Result<()> {
+        if !self.tree.is_linked() {
+            return Ok(());
+        }
+        self.copy_env_file()?;
+        let now = self.tree.candidate(&[])?;
+        let commands = self.setup_commands(now)?;
+        let key = dependency_key(&Repository::open(self.tree.path())?, now, &commands)?;
+        let kept = self.key_file();
+        if commands.is_empty() || std::fs::read_to_string(&kept).is_ok_and(|old| old == key) {
+            return Ok(());
+        }
+        for (number, command) in commands.iter().enumerate() {
+            let output = self
+                .tree
+                .tdd()
+                .join("runs")
+                .join(format!("setup-{number}.log"));
+            let ended = self.supervise(&Launch {
+                name: "setup".to_owned(),
+                argv: shell(command),
+                cwd: self.tree.path().to_owned(),
+                env: self.suite_env(),
+                output: output.clone(),
+                wall: super::checks::SETUP_TIMEOUT,
+                records: self.tree.tdd(),
+            })?;
+            match ended {
+                Ended::Code(0) => {}
+                Ended::Stopped => return Err(StoppedInSuite.into()),
+                ended => {
+                    let said = format!(
+                        "`{command}` ended with {ended:?} in the worktree ({})",
+                        output.display()
+                    );
+                    return self.say(Kind::Check, said);
+                }
+            }
+        }
+        // Whatever it made or changed beside what git ignores is not the developer's.
+        let after = self.tree.candidate(&[])?;
+        let changes = tree::changed_paths(self.tree.git2(), now, after)?;
+        let ready = self.ready_mut()?;
+        for change in changes {
+            if change.status == Status::Added && !ready.debris.contains(&change.path) {
+                ready.debris.push(change.path);
+            }
+        }
+        std::fs::write(&kept, key).with_context(|| format!("cannot write {}", kept.display()))
+    }
+
+    /// The commands that make dependency folders for a tree: configured, or detected.
+    pub(super) fn setup_commands(&self, tree: Oid) -> Result<Vec<String>> {
+        match &self.settings.config.ground.setup {
+            Some(commands) => Ok(commands.clone()),
+            None => Ok(setup_for(&Project::of_tree(
+                &Repository::open(self.tree.path())?,
+                tree,
+            )?)),
+        }
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.home
+            .join("work")
+            .join(format!("issue-{}.setup", self.issue_number))
+    }
+
+    /// `ground.env_file`, for developers as for suites.
+    fn copy_env_file(&self) -> Result<()> {
+        let Some(file) = &self.settings.config.ground.env_file else {
+            return Ok(());
+        };
+        let (from, to) = (self.repo.checkout().join(file), self.tree.path().join(file));
+        if to.exists() {
+            return Ok(());
+        }
+        std::fs::copy(&from, &to)
+            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+        Ok(())
+    }
+}
