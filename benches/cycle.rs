@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)] // a measurement, not a program
 
 use nix::sys::resource::{UsageWho, getrusage};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +23,9 @@ const LONG: usize = 6;
 
 /// How often both are measured; the middle one counts.
 const ROUNDS: usize = 3;
+
+/// Wall time by what was being done.
+type Spent = BTreeMap<String, Duration>;
 
 #[derive(Clone, Copy)]
 struct Cost {
@@ -43,9 +47,12 @@ fn main() {
     let mut ours = Vec::new();
     let mut floors = Vec::new();
     let mut once = Vec::new();
+    let mut stretches = (Spent::new(), Spent::new());
     for _ in 0..ROUNDS {
-        let short = veri(SHORT);
-        ours.push(Cost::a_step(veri(LONG), short, steps));
+        let (short, few) = veri(SHORT);
+        let (long, many) = veri(LONG);
+        ours.push(Cost::a_step(long, short, steps));
+        stretches = (few, many);
         let floor = Floor::new();
         let few = floor.run(SHORT);
         floors.push(Cost::a_step(floor.run(LONG), few, steps));
@@ -60,6 +67,12 @@ fn main() {
         ours.cpu.as_secs_f64() / floor.cpu.as_secs_f64(),
         ours.wall.as_secs_f64() / floor.wall.as_secs_f64()
     );
+    println!("where the wall time of a step goes (the last round):");
+    for (what, many) in &stretches.1 {
+        let few = stretches.0.get(what).copied().unwrap_or_default();
+        let a_step = many.saturating_sub(few) / steps;
+        println!("{:>15.1} ms  {what}", a_step.as_secs_f64() * 1e3);
+    }
     println!("a whole run of {SHORT} step, with preflight, plan and pull request:");
     show("veri", once);
 }
@@ -147,7 +160,7 @@ impl Floor {
 }
 
 /// A whole run of veri on an issue of so many steps.
-fn veri(steps: usize) -> Cost {
+fn veri(steps: usize) -> (Cost, Spent) {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| -> PathBuf { dir.path().join(name) };
     let repo = path("repo");
@@ -202,6 +215,7 @@ fn veri(steps: usize) -> Cost {
         .arg(format!("command:{}", path("agent").display()));
     let mut said = None;
     let cost = measured(|| said = Some(tdd.output().unwrap()));
+    let spent = spent(&path("state"));
     let said = said.unwrap();
     assert!(
         said.status.success(),
@@ -209,7 +223,32 @@ fn veri(steps: usize) -> Cost {
         String::from_utf8_lossy(&said.stdout),
         String::from_utf8_lossy(&said.stderr)
     );
-    cost
+    (cost, spent)
+}
+
+/// Wall time by what was being done, from the journal's own clock: each stretch ends with the line that tells
+/// the outcome of what an `intent` announced.
+fn spent(state: &Path) -> Spent {
+    let home = fs::read_dir(state).unwrap().next().unwrap().unwrap();
+    let lines = veri::journal::read(&home.path().join("work/issue-1/.tdd/events.jsonl")).unwrap();
+    let mut spent = Spent::new();
+    let mut doing = "";
+    for pair in lines.windows(2) {
+        let [line, next] = pair else { continue };
+        if line.fields.contains_key("intent") {
+            doing = line.text("intent");
+        } else if line.fields.contains_key("input") {
+            doing = "between";
+        }
+        let at = |line: &veri::event::Line| -> jiff::Timestamp { line.ts.parse().unwrap() };
+        let took = at(next).duration_since(at(line));
+        let name = match (doing, line.actor.as_str()) {
+            ("launch", actor) => format!("launch {actor}"),
+            (doing, _) => doing.to_owned(),
+        };
+        *spent.entry(name).or_default() += took.unsigned_abs();
+    }
+    spent
 }
 
 /// An agent that needs no time: shell builtins alone, one process.
