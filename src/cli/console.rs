@@ -95,6 +95,7 @@ impl Console {
                 )
             }
             Kind::StepDone => format!("step {} is done", line.step.unwrap_or(0)),
+            Kind::Bail if line.text("cause").is_empty() => safe(said),
             Kind::Bail => format!("bail: {} ({})", line.text("cause"), line.text("class")),
             Kind::Preflight
             | Kind::Plan
