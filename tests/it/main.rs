@@ -8,8 +8,13 @@
     missing_docs
 )]
 
+mod already_there;
+mod branch;
+mod budgets;
 mod contracts;
+mod developer;
 mod ground;
+mod hooks;
 mod isolation;
 mod leaf;
 mod ledger_edits;

@@ -65,7 +65,9 @@ fn finished(place: &Place, lines: &[Line], took: Duration) -> String {
          \x20 {program} discarded {ISSUE}              # what the stuck agent left half done\n\n\
          The pull request, for a review in ten minutes: {}\n",
         forge.join("pulls/1.md").display(),
-        forge.join(format!("issues/{ISSUE}/comments/1.md")).display(),
+        forge
+            .join(format!("issues/{ISSUE}/comments/1.md"))
+            .display(),
         place.repository().display(),
         pull.map_or("", |line| line.text("url")),
     );
@@ -78,11 +80,14 @@ fn happened(lines: &[Line]) -> Vec<String> {
     let commits = of(Kind::Commit).filter(|line| matches!(line.text("what"), "plan" | "step"));
     let suites = lines
         .iter()
-        .filter_map(|line| serde_json::from_value::<Evidence>(line.fields.get("evidence")?.clone()).ok())
+        .filter_map(|line| {
+            serde_json::from_value::<Evidence>(line.fields.get("evidence")?.clone()).ok()
+        })
         .flat_map(|evidence| evidence.runs)
         .filter(|run| !run.remembered);
     let starts: BTreeSet<&str> = lines.iter().map(|line| line.run.as_str()).collect();
-    let verdicts = |word: &'static str| of(Kind::Verdict).filter(move |line| line.text("verdict") == word);
+    let verdicts =
+        |word: &'static str| of(Kind::Verdict).filter(move |line| line.text("verdict") == word);
     let mut points = vec![
         format!(
             "{} in {}, each of which passes the tests",
