@@ -1,5 +1,6 @@
 //! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
 
+use super::launch_files::{Files, not_found};
 use super::record::{Entry, of_leaf};
 use super::run::{JOURNAL_TOUCHED, Run};
 use super::stop;
@@ -27,7 +28,6 @@ use anyhow::{Context, Result, anyhow};
 use git2::{Oid, Repository};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -566,52 +566,6 @@ impl Run<'_> {
             .ok_or_else(|| anyhow!("no snapshot is in force"))?;
         Ok(Oid::from_str(id)?)
     }
-}
-
-/// The files of one launch.
-struct Files {
-    prompt: PathBuf,
-    stdout: PathBuf,
-    stderr: PathBuf,
-}
-
-impl Files {
-    fn below(records: &Records, id: &LaunchId) -> Files {
-        Files {
-            prompt: records.run(id, "prompt"),
-            stdout: records.run(id, "out"),
-            stderr: records.run(id, "err"),
-        }
-    }
-
-    fn in_temp(temp: &Path) -> Files {
-        let folder = temp.join("leaf");
-        // Made with the temporary folder, or the launch fails saying so.
-        let _ = std::fs::create_dir_all(&folder);
-        Files {
-            prompt: folder.join("prompt"),
-            stdout: folder.join("out"),
-            stderr: folder.join("err"),
-        }
-    }
-
-    fn move_below(&self, records: &Records, id: &LaunchId) {
-        for (from, what) in [
-            (&self.prompt, "prompt"),
-            (&self.stdout, "out"),
-            (&self.stderr, "err"),
-        ] {
-            // What cannot be kept is not needed to go on: the answer is in the journal by then.
-            let _ = std::fs::copy(from, records.run(id, what));
-        }
-    }
-}
-
-fn not_found(error: &anyhow::Error) -> bool {
-    let mut causes = error
-        .chain()
-        .filter_map(|e| e.downcast_ref::<std::io::Error>());
-    causes.any(|e| e.kind() == ErrorKind::NotFound)
 }
 
 /// A tree's name as git2 has it.

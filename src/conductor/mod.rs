@@ -10,6 +10,7 @@ mod edited;
 mod facts;
 mod failures;
 mod furnish;
+mod launch_files;
 mod leaves;
 mod perform;
 mod preflight;

@@ -9,6 +9,7 @@
 )]
 
 mod already_there;
+mod attempts;
 mod branch;
 mod budgets;
 mod contracts;
@@ -24,10 +25,12 @@ mod picture;
 mod planner;
 mod preflight;
 mod project;
+mod remotes;
 mod scene;
 mod setup;
 mod sources;
 mod suite;
+mod tampering;
 mod tdd;
 mod tidy;
 mod verifier;
