@@ -149,7 +149,7 @@ fn an_end_that_cannot_be_recorded_is_a_storage_failure() {
     let records = leaf::Records::new(house.dir.path().join("deep/records"))
         .unwrap()
         .with_shim(VERI);
-    let mut spec = house.spec(&["sh", "-c", "rm -r ../deep; touch ../deep"]);
+    let mut spec = house.spec(&["sh", "-c", "rm -r ../deep; ln -s /proc ../deep"]);
     (spec.stdout, spec.stderr) = (records.out("develop-red"), records.err("develop-red"));
     let mut running = leaf::start(&records, &spec).unwrap();
     let error = running.wait(Some(PATIENCE), &mut || None).unwrap_err();
