@@ -50,11 +50,7 @@ fn answer(env: &Env) -> Result<String> {
         ("verifier", phase) => {
             let step = &STEPS[number(word("VERI_STEP")?)?];
             let found = verify(step, phase, word("VERI_TEST_CMD")?)?;
-            Ok(verdict(
-                &found,
-                word("VERI_NONCE")?,
-                word("VERI_TEST_CMD")?,
-            ))
+            Ok(verdict(&found, word("VERI_NONCE")?, word("VERI_TEST_CMD")?))
         }
         (role, phase) => bail!("there is nothing in the script for a {role} in {phase}"),
     }

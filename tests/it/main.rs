@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test may panic, and has no users
 
+mod demo;
 mod ground;
 mod isolation;
 mod leaf;
