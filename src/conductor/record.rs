@@ -200,7 +200,10 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
             Kind::Plan,
             json!({ "criteria": plan.criteria.len(), "planned": plan.steps.len() }),
         )
-        .say(format!("planned {} steps", plan.steps.len())),
+        .say(match plan.steps.len() {
+            1 => "planned 1 step".to_owned(),
+            steps => format!("planned {steps} steps"),
+        }),
         LeafEnd::Malformed { reason } => entry(
             Kind::Plan,
             json!({ "result": "invalid", "reasons": [reason] }),

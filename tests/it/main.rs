@@ -1,11 +1,19 @@
 //! Every test that needs real git, real processes or the real binary, in one binary: it links once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test may panic, and has no users
+// A test may panic, starts processes of its own, reads its own environment, and has no users.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    missing_docs
+)]
 
+mod contracts;
 mod demo;
 mod ground;
 mod isolation;
 mod leaf;
+mod ledger_edits;
 mod ledger_examples;
 mod names;
 mod picture;
