@@ -4,7 +4,7 @@
 
 use super::run::Run;
 use crate::check::Evidence;
-use crate::event::{Kind, Line, PhaseWord};
+use crate::event::{Kind, Line, PhaseWord, started_leaves};
 use crate::forge::facts::{
     self, Answer, Attempt, Check, Eye, EyeKind, FileChange, LedgerLine, Merge, PhaseStory,
     PullFacts, Refactor, StepKind, StepStory, Tests, Verdict,
@@ -198,7 +198,7 @@ impl Run<'_> {
             ledger_text: String::from_utf8_lossy(ledger.as_bytes()).into_owned(),
             cost_usd: None,
             wall_seconds: self.wall_seconds(),
-            leaves: launched(&self.lines),
+            leaves: started_leaves(&self.lines) as u32,
             suite_runs: self.suite_runs(),
         })
     }
@@ -273,15 +273,6 @@ fn evidence_command(
         .chain(checks.iter().map(String::as_str))
         .collect();
     format!("{go} && {}", commands.join(" && "))
-}
-
-/// How many leaves were started. A launch that a crash cut off before its start is not one.
-pub(crate) fn launched(lines: &[Line]) -> u32 {
-    let launches = lines.iter().filter(|l| l.event == Kind::Launch).count();
-    let never = lines
-        .iter()
-        .filter(|l| l.event == Kind::Exit && l.text("end") == "never-started");
-    launches.saturating_sub(never.count()) as u32
 }
 
 fn short(id: Oid) -> String {
@@ -359,6 +350,7 @@ fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
             .test_items_added
             .iter()
             .chain(&change.test_items_changed)
+            .chain(&change.test_functions)
         {
             add(&item.file, test_name(&item.name).as_deref());
         }

@@ -135,7 +135,12 @@ fn step_line(step: &Step) -> String {
     });
     let mut out = format!("{}. **{}**", step.number, inline(&step.title, 240));
     if !step.commits.is_empty() {
-        out.push_str(&format!(" — {}", listed(commits)));
+        let commits: Vec<String> = commits.collect();
+        let commits = match commits.as_slice() {
+            [code, tidied] => format!("{code}, {tidied}"),
+            _ => listed(commits.into_iter()),
+        };
+        out.push_str(&format!(" — {commits}"));
     }
     if !step.files_changed.is_empty() {
         let files = step.files_changed.iter().map(|file| {

@@ -3,7 +3,7 @@
 use super::super::whereabouts::{home_of, one, places};
 use super::place::{ISSUE, Place, shell_word};
 use crate::check::Evidence;
-use crate::event::{Kind, Line};
+use crate::event::{Kind, Line, started_leaves};
 use crate::exit;
 use crate::git::Repo;
 use anyhow::Result;
@@ -98,10 +98,7 @@ fn happened(lines: &[Line]) -> Vec<String> {
     };
     let (approvals, rejects) = (verdicts("approve"), verdicts("reject"));
     let ended = |how: &'static str| of(Kind::Exit).filter(move |line| line.text("end") == how);
-    // A launch that a crash cut off before its start is not one.
-    let agents = of(Kind::Launch)
-        .count()
-        .saturating_sub(ended("never-started").count());
+    let agents = started_leaves(lines);
     let suites = lines
         .iter()
         .filter_map(evidence)
