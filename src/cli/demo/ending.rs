@@ -44,6 +44,11 @@ fn finished(place: &Place, lines: &[Line], took: Duration) -> String {
         .iter()
         .map(|point| format!("  - {point}\n"))
         .collect();
+    // Of a demo that was taken up, only the last part is known.
+    let duration = match place.taken_up {
+        true => String::new(),
+        false => format!("; it took {} s", took.as_secs()),
+    };
     let pull = lines
         .iter()
         .rev()
@@ -60,7 +65,7 @@ fn finished(place: &Place, lines: &[Line], took: Duration) -> String {
     let (repository, program) = (repository.display(), place.program_word());
     format!(
         "
-Issue {ISSUE} is a draft pull request now; it took {} s. What happened:
+Issue {ISSUE} is a draft pull request now{duration}. What happened:
 
 {points}
 What there is to read; it stays until you remove it:
@@ -79,8 +84,7 @@ What there is to read; it stays until you remove it:
   {program} discarded {ISSUE}
 
 The pull request, for a review in ten minutes: {pull}
-",
-        took.as_secs()
+"
     )
 }
 
