@@ -15,15 +15,7 @@ impl Run<'_> {
         for said in &noted {
             self.say(Kind::Check, said.clone())?;
         }
-        let mut reasons: Vec<String> = tampered
-            .iter()
-            .map(|what| {
-                format!("{what}: this is git's or the person's and was put back; leave it alone")
-            })
-            .collect();
-        if let Some(touched) = self.restore_ledger()? {
-            reasons.push(touched);
-        }
+        let mut reasons = tampered.clone();
         match self.tree.pre_commit(self.settings.hook_deadline())? {
             Hook::None | Hook::Passed => {}
             Hook::Refused { words } => {
@@ -82,36 +74,21 @@ impl Run<'_> {
         self.tree.candidate(&debris)
     }
 
-    /// Undoes what a leaf did to the repository itself; gives what was tampering and what is only said.
+    /// Undoes what a leaf did to the repository itself and to the ledger; gives what was tampering, in words
+    /// for the developer, and what is only said.
     pub(super) fn settle_guard(&mut self) -> Result<(Vec<String>, Vec<String>)> {
         let (mut tampered, mut noted) = std::mem::take(&mut self.settled);
         if let Some(guard) = self.tree.open_guard()? {
+            // First the ledger: once the guard is gone, a change of it would count as a person's.
+            let ledger = self.undo_ledger(&guard)?;
             let settled = guard.settle(&self.tree, self.issue_number)?;
-            tampered.extend(settled.tampered);
+            let put_back = |what| {
+                format!("{what}: this is git's or the person's and was put back; leave it alone")
+            };
+            tampered.extend(settled.tampered.into_iter().map(put_back));
+            tampered.extend(ledger);
             noted.extend(settled.noted);
         }
         Ok((tampered, noted))
-    }
-
-    /// The ledger is the conductor's: a leaf's change of it is undone, and said.
-    fn restore_ledger(&mut self) -> Result<Option<String>> {
-        let path = self.tree.path().join(self.ledger_path());
-        let committed = self.ledger_in_force()?;
-        let now = std::fs::read(&path).ok();
-        if now.as_deref() == Some(committed.as_bytes()) {
-            return Ok(None);
-        }
-        if let Some(bytes) = now {
-            let blob = self.tree.git2().blob(&bytes)?;
-            self.say(
-                Kind::Check,
-                format!("the leaf's version of the ledger is kept as object {blob}"),
-            )?;
-        }
-        self.write_ledger(committed.as_bytes())?;
-        Ok(Some(format!(
-            "{} was changed: only the conductor ticks steps; it was put back",
-            self.ledger_path()
-        )))
     }
 }

@@ -261,6 +261,7 @@ impl Run<'_> {
         let before = self
             .ledger_at(parent)?
             .ok_or_else(|| anyhow!("the branch has no ledger {}", self.ledger_path()))?;
+        let edit = self.edit_since(parent)?;
         let ledger = match work.claim {
             Claim::Refactor => before,
             _ => before.tick(work.step.number)?,
@@ -272,7 +273,7 @@ impl Run<'_> {
                 if work.claim != Claim::Refactor {
                     refs.delete("red")?;
                 }
-                self.tree.restore(None)?;
+                self.restore_after(work, edit)?;
                 Ok((
                     Event::Committed {
                         commit: commit.to_string(),
@@ -423,7 +424,7 @@ impl Run<'_> {
             self.tree
                 .discard(self.issue_number, tree, "a refactor that was dropped")?;
         }
-        self.tree.restore(None)?;
+        self.restore(None)?;
         Ok((Event::Dropped, Value::Null))
     }
 

@@ -67,6 +67,11 @@ impl Run<'_> {
         .into())
     }
 
+    /// The temporary folder of a verifier, outside everything that it must not see.
+    fn verifier_temp(&self, id: &LaunchId) -> PathBuf {
+        self.home.join("verify").join(id.as_str())
+    }
+
     fn records(&self) -> Result<Records> {
         Ok(Records::new(self.tree.tdd())?.with_shim(&self.ask.program))
     }
@@ -106,7 +111,7 @@ impl Run<'_> {
     fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
         let start = self.start_tree(&leaf.from)?;
         let kept = self.set_aside_dirt(start, leaf)?;
-        self.tree.restore(start)?;
+        self.restore(start)?;
         self.furnish()?;
         let records = self.records()?;
         let files = Files::below(&records, &id);
@@ -180,7 +185,7 @@ impl Run<'_> {
         let mut verify = self.verify_ground(candidate, base)?;
         let timeout = self.leaf_timeout()?;
         let records = self.records()?;
-        let temp = self.home.join("verify").join(id.as_str());
+        let temp = self.verifier_temp(&id);
         let files = Files::in_temp(&temp);
         let hidden = Hidden::new([
             self.tree.path(),
@@ -328,9 +333,15 @@ impl Run<'_> {
             .map(|r| serde_json::to_value(&r))
             .transpose()?;
         let stdout = PathBuf::from(line.text("stdout"));
-        // A verifier's files were moved when its conductor had read them.
-        let moved = records.run(&id, "out");
-        let stdout = if stdout.exists() { stdout } else { moved };
+        // A verifier's files are moved when its conductor has read them; and a path that is not UTF-8 is not
+        // in the journal as it is.
+        let places = [
+            stdout,
+            self.verifier_temp(&id).join("leaf/out"),
+            records.run(&id, "out"),
+        ];
+        let there = places.iter().find(|place| place.exists());
+        let stdout = there.unwrap_or(&places[2]).clone();
         let nonce = line.fields.get("nonce").and_then(Value::as_str);
         let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
         if matches!(outcome.0, Event::LeafEnded(LeafEnd::Lost)) && leaf.role == Role::Developer {

@@ -6,6 +6,7 @@
 mod candidate;
 mod checks;
 mod commits;
+mod edited;
 mod facts;
 mod failures;
 mod furnish;

@@ -37,7 +37,7 @@ impl Run<'_> {
             Ending::Done { .. } | Ending::Planned => "unfinished at the end of the run".to_owned(),
         };
         let kept = self.tree.discard(self.issue_number, now, &why)?;
-        self.tree.restore(None)?;
+        self.restore(None)?;
         Ok(kept)
     }
 }

@@ -71,6 +71,8 @@ pub struct Guard {
     pub(super) whole: Vec<Watched>,
     /// Folders of hooks, and what they held.
     pub(super) hooks: Vec<Hooks>,
+    /// The ledgers of `.tdd/`, a person's edits of them included.
+    pub(super) ledgers: Vec<Watched>,
     /// Configuration files, put back key by key.
     pub(super) config: Vec<Watched>,
     /// All direct refs.
@@ -79,6 +81,15 @@ pub struct Guard {
     pub(super) stash: Vec<String>,
     /// Repositories within the working tree that it does not ignore.
     pub(super) nested: Vec<String>,
+}
+
+impl Guard {
+    /// What a ledger held when the guard was set up; None when there was no such file. `name` is its name in
+    /// `.tdd/`. A leaf's change of it is not undone by `settle`: whoever ticks steps knows what it should be.
+    pub fn ledger(&self, name: &str) -> Option<Vec<u8>> {
+        let is_it = |file: &&Watched| file.path.file_name().is_some_and(|found| found == name);
+        self.ledgers.iter().find(is_it)?.content.kept()
+    }
 }
 
 /// What a leaf did to git.
@@ -138,6 +149,7 @@ impl WorkTree {
             ties: self.ties()?,
             whole: self.whole()?,
             hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,
+            ledgers: self.ledgers()?,
             config: files.into_iter().map(Watched::of).collect::<Result<_>>()?,
             refs: self.direct_refs()?,
             stash: self
@@ -187,6 +199,23 @@ impl WorkTree {
         let mut files = vec![Watched::of(self.path.join(".git"))?];
         for name in ["commondir", "gitdir"] {
             files.push(Watched::of(self.git_dir.join(name))?);
+        }
+        Ok(files)
+    }
+
+    fn ledgers(&self) -> Result<Vec<Watched>> {
+        let entries = match fs::read_dir(self.tdd()) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e).context("the .tdd folder cannot be read"),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_str().is_some_and(super::tree::is_ledger) {
+                files.push(Watched::of(entry.path())?);
+            }
         }
         Ok(files)
     }

@@ -12,6 +12,7 @@ mod contracts;
 mod ground;
 mod isolation;
 mod leaf;
+mod ledger_edits;
 mod ledger_examples;
 mod names;
 mod picture;

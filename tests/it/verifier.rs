@@ -124,6 +124,37 @@ fn a_refactor_whose_verdicts_cannot_be_read_is_dropped_and_the_step_stands() {
     );
 }
 
+#[test]
+fn a_verifier_s_question_reaches_the_issue_and_its_answer_the_next_verifier() {
+    let scene = Scene::new();
+    let question = "Is `hello Ann` with one blank meant, or any white space?";
+    scene.agent(&Agent {
+        verify: says(&format!(
+            "\"needs_user\":\"{}\"",
+            question.replace('`', "\\`")
+        )),
+        ..Agent::default()
+    });
+    scene.tdd(&[]).bails("needs-user").says(question);
+    let comments = scene.comments().join("\n");
+    assert!(comments.contains(question), "{comments}");
+    let answer = scene.path("forge/issues/42/comments/900.md");
+    fs::write(
+        answer,
+        "---\nauthor: pat\nauthor_association: OWNER\n---\n\nOne blank.\n",
+    )
+    .unwrap();
+    let prompts = scene.agent_keeping_prompts(&Agent::default());
+    scene.tdd(&[]).expect(0);
+    let prompt = fs::read_to_string(prompts.join("verifier-1")).unwrap();
+    assert!(
+        prompt.contains("One blank.") && !prompt.contains(question),
+        "{prompt}"
+    );
+    // The test that the question was about is judged, not written again.
+    assert_eq!(launches(&prompts, "developer"), 5);
+}
+
 /// A developer whose every way to leave a word behind carries this mark.
 const MARK: &str = "XYZZY";
 
