@@ -40,7 +40,6 @@ fn journal(place: &Place) -> Result<Vec<Line>> {
 }
 
 fn finished(place: &Place, lines: &[Line], took: Duration) -> String {
-<<<<<<< HEAD
     let points: String = happened(lines)
         .iter()
         .map(|point| format!("  - {point}\n"))
@@ -87,39 +86,6 @@ What there is to read; it stays until you remove it:
 The pull request, for a review in ten minutes: {pull}
 "
     )
-=======
-    let mut said = format!(
-        "\nIssue {ISSUE} is a draft pull request now; it took {} s. What happened:\n\n",
-        took.as_secs()
-    );
-    for point in happened(lines) {
-        let _ = writeln!(said, "  - {point}");
-    }
-    let forge = place.forge();
-    let repository = shell_word(&place.repository());
-    let home = shell_word(&place.home());
-    let program = place.program_word();
-    let pull = lines.iter().rev().find(|line| line.event == Kind::Pr);
-    let _ = write!(
-        said,
-        "\nRead on, nothing of this goes away:\n\n\
-         \x20 the pull request    {}\n\
-         \x20 the issue's thread  {}\n\
-         \x20 the repository      {}, branch tdd/issue-{ISSUE}\n\n\
-         \x20 cd {repository}; export VERI_HOME={home}\n\
-         \x20 git log -p main..tdd/issue-{ISSUE}    # the test, the code and the tick of each step in one commit\n\
-         \x20 {program} log                       # everything that was done, and when\n\
-         \x20 {program} discarded {ISSUE}              # what the stuck agent left half done\n\n\
-         The pull request, for a review in ten minutes: {}\n",
-        forge.join("pulls/1.md").display(),
-        forge
-            .join(format!("issues/{ISSUE}/comments/1.md"))
-            .display(),
-        place.repository().display(),
-        pull.map_or("", |line| line.text("url")),
-    );
-    said
->>>>>>> w2-d
 }
 
 /// The run in numbers.
@@ -139,21 +105,10 @@ fn happened(lines: &[Line]) -> Vec<String> {
     let agents = started_leaves(lines);
     let suites = lines
         .iter()
-<<<<<<< HEAD
         .filter_map(evidence)
         .flat_map(|evidence| evidence.runs)
         .filter(|run| !run.remembered)
         .count();
-=======
-        .filter_map(|line| {
-            serde_json::from_value::<Evidence>(line.fields.get("evidence")?.clone()).ok()
-        })
-        .flat_map(|evidence| evidence.runs)
-        .filter(|run| !run.remembered);
-    let starts: BTreeSet<&str> = lines.iter().map(|line| line.run.as_str()).collect();
-    let verdicts =
-        |word: &'static str| of(Kind::Verdict).filter(move |line| line.text("verdict") == word);
->>>>>>> w2-d
     let mut points = vec![
         format!("{steps} steps in {commits} commits, each of which passes the tests"),
         format!(
