@@ -147,6 +147,22 @@ impl PhaseWord {
 }
 
 impl Line {
+    /// What every line has; no field of a kind's own may be named so.
+    pub const KEYS: [&str; 12] = [
+        "v",
+        "seq",
+        "ts",
+        "run",
+        "issue",
+        "step",
+        "title",
+        "phase",
+        "actor",
+        "attempt",
+        "event",
+        "skill_commit",
+    ];
+
     /// A field as text, or the empty text.
     pub fn text(&self, key: &str) -> &str {
         self.fields

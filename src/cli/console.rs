@@ -90,6 +90,7 @@ impl Console {
             // Why stands in the line before it.
             Kind::Revise => format!("{place}attempt {}", line.attempt.unwrap_or(0)),
             Kind::StepDone => format!("step {} is done", line.step.unwrap_or(0)),
+            Kind::Bail if line.text("cause").is_empty() => safe(said),
             Kind::Bail => format!("bail: {} ({})", line.text("cause"), line.text("class")),
             Kind::Preflight
             | Kind::Plan

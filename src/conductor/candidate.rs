@@ -3,9 +3,9 @@
 use super::run::Run;
 use crate::cause::Bail;
 use crate::event::Kind;
-use crate::git::Hook;
+use crate::git::{CannotStage, Hook};
 use crate::machine::{Collected, Event, Feedback, FeedbackKind, Tree, Work};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::{Value, json};
 
@@ -16,7 +16,15 @@ impl Run<'_> {
             self.say(Kind::Check, said.clone())?;
         }
         let mut reasons = tampered.clone();
-        match self.tree.pre_commit(self.settings.hook_deadline())? {
+        let hook = match self.tree.pre_commit(self.settings.hook_deadline()) {
+            Err(error) if error.is::<CannotStage>() => {
+                // No hook can look at it either.
+                reasons.push(format!("{error:#}"));
+                Hook::None
+            }
+            other => other?,
+        };
+        match hook {
             Hook::None | Hook::Passed => {}
             Hook::Refused { words } => {
                 reasons.push(format!("the pre-commit hook refused the change:\n{words}"))
@@ -32,7 +40,16 @@ impl Run<'_> {
                 self.settings.hook_deadline().as_secs()
             )),
         }
-        let tree = self.take_candidate()?;
+        let tree = match self.take_candidate() {
+            Err(error) if error.is::<CannotStage>() => {
+                let words = format!("{error:#}");
+                if !reasons.contains(&words) {
+                    reasons.push(words);
+                }
+                self.tree.salvage()?
+            }
+            other => other?,
+        };
         self.tree.refs(self.issue_number).save(
             "candidate",
             tree,
@@ -88,6 +105,13 @@ impl Run<'_> {
             tampered.extend(settled.tampered.into_iter().map(put_back));
             tampered.extend(ledger);
             noted.extend(settled.noted);
+        }
+        let copy = self.tree.journal_copy();
+        match std::fs::remove_file(&copy) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(e).with_context(|| format!("cannot remove {}", copy.display()));
+            }
+            _ => {}
         }
         Ok((tampered, noted))
     }

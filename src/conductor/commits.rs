@@ -161,7 +161,14 @@ impl Run<'_> {
     pub(super) fn read_ledger(&mut self) -> Result<(Event, Value)> {
         let committed = self.ledger_in_force()?;
         let path = self.tree.path().join(self.ledger_path());
-        let mut said = Value::Null;
+        let head_tree = self.tree.head_tree()?.to_string();
+        let moved = self
+            .known_head_tree()
+            .is_some_and(|known| known != head_tree);
+        let mut said = json!({});
+        if moved {
+            said = json!({ "said": "somebody has changed the branch since: unfinished work is begun again on top of it" });
+        }
         match std::fs::read(&path) {
             Ok(bytes) if bytes != committed.as_bytes() => {
                 self.parse_ledger(&bytes)?;
@@ -210,7 +217,14 @@ impl Run<'_> {
                     tree: Tree(saved.tree.to_string()),
                 })
             });
-        Ok((Event::LedgerRead { steps, red }, said))
+        said["head_tree"] = json!(head_tree);
+        Ok((Event::LedgerRead { steps, red, moved }, said))
+    }
+
+    /// The tree of the branch as this run last saw or made it.
+    fn known_head_tree(&self) -> Option<&str> {
+        let mut lines = self.lines.iter().rev();
+        lines.find_map(|l| l.fields.get("head_tree")?.as_str())
     }
 
     pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
@@ -258,6 +272,17 @@ impl Run<'_> {
             }
             None => head,
         };
+        if parent == head && self.known_head_tree() != Some(&self.tree.head_tree()?.to_string()) {
+            return Err(Bail::new(
+                Cause::GitFailed,
+                format!(
+                    "Somebody committed to {} while a step was under way, and committing the step on top would undo \
+                     that. Run again: the new commit is taken in, and the step is begun again from it.",
+                    issue_branch_name(self.issue_number)
+                ),
+            )
+            .into());
+        }
         let before = self
             .ledger_at(parent)?
             .ok_or_else(|| anyhow!("the branch has no ledger {}", self.ledger_path()))?;
@@ -278,7 +303,7 @@ impl Run<'_> {
                     Event::Committed {
                         commit: commit.to_string(),
                     },
-                    Value::Null,
+                    json!({ "head_tree": self.tree.head_tree()?.to_string() }),
                 ))
             }
             Made::Refused(reasons) => Ok((Event::CommitRefused { reasons }, Value::Null)),
@@ -327,7 +352,7 @@ impl Run<'_> {
                     }
                     tree = got;
                 }
-                ended => return self.made(ended),
+                ended => return self.made(ended, ledger.as_bytes(), parent),
             }
         }
         Err(anyhow!("a commit was tried twice and has no end"))
@@ -343,7 +368,7 @@ impl Run<'_> {
         parent: Oid,
     ) -> Result<Made> {
         let ended = self.try_commit(tree, ledger, subject, phase, step, parent)?;
-        self.made(ended)
+        self.made(ended, ledger, parent)
     }
 
     fn try_commit(
@@ -370,19 +395,22 @@ impl Run<'_> {
         )
     }
 
-    fn made(&mut self, ended: Committed) -> Result<Made> {
+    fn made(&mut self, ended: Committed, ledger: &[u8], parent: Oid) -> Result<Made> {
         match ended {
             Committed::Done(commit) | Committed::Already(commit) => Ok(Made::Commit(commit)),
             Committed::LedgerChanged { oid, bytes } => {
-                // Kept when it still says the same.
-                self.parse_ledger(&bytes).map_err(|e| {
-                    Bail::needs_user(format!(
-                        "A hook changed the ledger {} in commit {oid} so that it cannot be read any more; \
-                         exclude that path from it. {e:#}",
-                        self.ledger_path()
-                    ))
-                })?;
-                Ok(Made::Commit(oid))
+                let path = self.ledger_path();
+                let why = match (self.parse_ledger(&bytes), self.parse_ledger(ledger)) {
+                    (Ok(now), Ok(meant)) if now.steps() == meant.steps() => return Ok(Made::Commit(oid)),
+                    (Ok(_), Ok(_)) => "has other steps or ticks".to_owned(),
+                    (Err(e), _) | (_, Err(e)) => format!("cannot be read any more: {e:#}"),
+                };
+                self.tree.take_back(oid, parent, &path)?;
+                Err(Bail::needs_user(format!(
+                    "A hook changed the ledger {path} while it was committed, so that it {why}. The commit was taken \
+                     back. Exclude that path from the hook, then run again."
+                ))
+                .into())
             }
             Committed::Refused { words, about_ledger: false } => {
                 Ok(Made::Refused(vec![format!("the pre-commit hook refused the commit:\n{words}")]))
@@ -415,7 +443,7 @@ impl Run<'_> {
     /// Drops an unfinished refactor: what there is of it is kept aside.
     pub(super) fn drop_refactor(&mut self, work: &Work) -> Result<(Event, Value)> {
         self.settle_guard()?;
-        let now = self.tree.candidate(&[])?;
+        let now = self.tree.salvage()?;
         let refused = match &work.from {
             crate::machine::From::Tree(tree) => oid(Some(tree))?,
             _ => now,

@@ -1,7 +1,7 @@
 //! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
 
 use super::record::{Entry, of_leaf};
-use super::run::Run;
+use super::run::{JOURNAL_TOUCHED, Run};
 use super::stop;
 use crate::agent::{self, Launch, Place, Seclusion};
 use crate::answer;
@@ -27,6 +27,7 @@ use anyhow::{Context, Result, anyhow};
 use git2::{Oid, Repository};
 use serde_json::{Value, json};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -278,6 +279,9 @@ impl Run<'_> {
             "nonce": nonce.map(Nonce::as_str),
         });
         self.write(Entry::new(Kind::Launch, of_leaf(leaf), fields))?;
+        if leaf.role == Role::Developer {
+            self.journal.copy_to(&self.tree.journal_copy())?;
+        }
         let mut env = launch.env();
         if leaf.role == Role::Developer {
             let own = leaf_git_env(&env);
@@ -304,6 +308,9 @@ impl Run<'_> {
             (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now))
                 .then_some(KillWhy::Stop)
         })?;
+        if self.journal.mend()? {
+            self.settled.0.push(JOURNAL_TOUCHED.to_owned());
+        }
         let record = running
             .record()?
             .map(|r| serde_json::to_value(&r))
@@ -391,12 +398,15 @@ impl Run<'_> {
         stdout: &Path,
         nonce: Option<&str>,
     ) -> Result<LeafEnd> {
-        let (bytes, _) = tail(stdout, ANSWER_BYTES).with_context(|| {
-            format!(
-                "reading what the leaf {} answered",
-                leaf_name(leaf.role, leaf.phase)
-            )
-        })?;
+        let bytes = match tail(stdout, ANSWER_BYTES) {
+            Ok((bytes, _)) => bytes,
+            // A developer can remove the file from its working tree; its work is what counts.
+            Err(e) if leaf.role == Role::Developer && not_found(&e) => Vec::new(),
+            Err(e) => {
+                let name = leaf_name(leaf.role, leaf.phase);
+                return Err(e).with_context(|| format!("reading what the leaf {name} answered"));
+            }
+        };
         match leaf.role {
             Role::Developer => {
                 let words = Rationale::from_output(bytes);
@@ -529,7 +539,7 @@ impl Run<'_> {
     /// Unfinished work of an earlier launch is kept, and named to the next developer.
     fn set_aside_dirt(&mut self, start: Option<Oid>, leaf: &Leaf) -> Result<Option<Kept>> {
         self.settle_guard()?;
-        let now = self.tree.candidate(&[])?;
+        let now = self.tree.salvage()?;
         if Some(now) == start || now == self.tree.head_tree()? {
             return Ok(None);
         }
@@ -595,6 +605,13 @@ impl Files {
             let _ = std::fs::copy(from, records.run(id, what));
         }
     }
+}
+
+fn not_found(error: &anyhow::Error) -> bool {
+    let mut causes = error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<std::io::Error>());
+    causes.any(|e| e.kind() == ErrorKind::NotFound)
 }
 
 /// A tree's name as git2 has it.

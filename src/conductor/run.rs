@@ -22,6 +22,10 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
 
+/// What a developer is told that wrote, moved or removed the journal.
+pub(super) const JOURNAL_TOUCHED: &str =
+    "the journal .tdd/events.jsonl was touched: it is veri's and was put back; leave it alone";
+
 /// One start of the conductor.
 pub(super) struct Run<'a> {
     pub(super) ask: &'a Ask,

@@ -1,7 +1,7 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
 use super::failures::known_cause;
-use super::run::Run;
+use super::run::{JOURNAL_TOUCHED, Run};
 use super::settings::Settings;
 use super::signals::Asked;
 use super::{Ask, Ended, IssueArg, snapshot};
@@ -11,7 +11,7 @@ use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
 use crate::git::{Repo, WorkTree};
-use crate::journal::{Journal, Source};
+use crate::journal::{self, Journal, Source};
 use crate::leaf::LaunchId;
 use crate::lock::{Lock, LockInfo};
 use crate::machine::{At, Effect, Event, Renew, State, next};
@@ -158,11 +158,14 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         WorkTree::linked(&repo, &tree_path, head)?
     };
     let tree = tree.with_own_files(own_files(&repo, &settings, ask));
+    let journal_path = tree.tdd().join("events.jsonl");
     std::fs::create_dir_all(tree.tdd().join("runs"))
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
     tree.exclude_runtime_files()?;
+    // A developer that outlived its conductor had the journal within its reach.
+    let mended = journal::recover(&journal_path, &tree.journal_copy())?;
 
-    let (journal, all) = Journal::open(&tree.tdd().join("events.jsonl"))?;
+    let (journal, all) = Journal::open(&journal_path)?;
     let torn = journal.torn().map(Path::to_owned);
     let lines: Vec<Line> = all
         .into_iter()
@@ -200,6 +203,9 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         settled: Default::default(),
         _lock: lock,
     };
+    if mended {
+        run.settled.0.push(JOURNAL_TOUCHED.to_owned());
+    }
     run.begin(torn.as_deref(), given_plan)?;
     Ok(Ok(run))
 }

@@ -30,7 +30,7 @@ impl Run<'_> {
 
     fn put_back(&mut self, ending: &Ending) -> Result<Option<String>> {
         self.settle_guard()?;
-        let now = self.tree.candidate(&[])?;
+        let now = self.tree.salvage()?;
         let why = match ending {
             Ending::Bailed(bail) => format!("unfinished when the run bailed ({})", bail.cause),
             Ending::Stopped(mode) => format!("unfinished when the run was stopped ({mode})"),

@@ -71,8 +71,11 @@ pub struct Guard {
     pub(super) whole: Vec<Watched>,
     /// Folders of hooks, and what they held.
     pub(super) hooks: Vec<Hooks>,
-    /// The ledgers of `.tdd/`, a person's edits of them included.
-    pub(super) ledgers: Vec<Watched>,
+    /// Files of `.tdd/` that are neither a leaf's own records nor the journal: the ledgers, a person's edits of
+    /// them included, and what is in force.
+    pub(super) tdd: Vec<Watched>,
+    /// The names of what is kept of earlier launches; None where there is no folder of them.
+    pub(super) runs: Option<Vec<String>>,
     /// Configuration files, put back key by key.
     pub(super) config: Vec<Watched>,
     /// All direct refs.
@@ -88,7 +91,7 @@ impl Guard {
     /// `.tdd/`. A leaf's change of it is not undone by `settle`: whoever ticks steps knows what it should be.
     pub fn ledger(&self, name: &str) -> Option<Vec<u8>> {
         let is_it = |file: &&Watched| file.path.file_name().is_some_and(|found| found == name);
-        self.ledgers.iter().find(is_it)?.content.kept()
+        self.tdd.iter().find(is_it)?.content.kept()
     }
 }
 
@@ -149,7 +152,11 @@ impl WorkTree {
             ties: self.ties()?,
             whole: self.whole()?,
             hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,
-            ledgers: self.ledgers()?,
+            runs: names(&self.tdd().join("runs"))?,
+            tdd: tdd_files(&self.tdd())?
+                .into_iter()
+                .map(Watched::of)
+                .collect::<Result<_>>()?,
             config: files.into_iter().map(Watched::of).collect::<Result<_>>()?,
             refs: self.direct_refs()?,
             stash: self
@@ -199,23 +206,6 @@ impl WorkTree {
         let mut files = vec![Watched::of(self.path.join(".git"))?];
         for name in ["commondir", "gitdir"] {
             files.push(Watched::of(self.git_dir.join(name))?);
-        }
-        Ok(files)
-    }
-
-    fn ledgers(&self) -> Result<Vec<Watched>> {
-        let entries = match fs::read_dir(self.tdd()) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(e).context("the .tdd folder cannot be read"),
-        };
-        let mut files = Vec::new();
-        for entry in entries {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name.to_str().is_some_and(super::tree::is_ledger) {
-                files.push(Watched::of(entry.path())?);
-            }
         }
         Ok(files)
     }
@@ -308,6 +298,45 @@ impl Hooks {
         paths.sort();
         Ok(paths)
     }
+}
+
+/// What stands at the top of `.tdd/`, without what changes while a leaf runs: the records of leaves, the journal
+/// (which its writer mends), a stop request.
+pub(super) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
+    const RECORDS: &[&str] = &["pid", "exit", "out", "err", "lock"];
+    let entries = match fs::read_dir(tdd) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).with_context(|| format!("{}", tdd.display())),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let record = path
+            .extension()
+            .is_some_and(|e| RECORDS.iter().any(|r| e == *r));
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
+        let own = matches!(name, "runs" | "stop" | "lock") || name.starts_with("events.");
+        if !record && !own {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// What a folder holds; None when it is not there.
+pub(super) fn names(folder: &Path) -> Result<Option<Vec<String>>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e).with_context(|| format!("{}", folder.display())),
+    };
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names.collect::<Result<_>>().map(Some)
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

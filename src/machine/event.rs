@@ -51,6 +51,8 @@ pub enum Event {
         steps: Vec<Step>,
         /// The approved red that is kept for one of them, if any.
         red: Option<KeptRed>,
+        /// Whether somebody has changed what the branch holds since work on it was last begun or committed.
+        moved: bool,
     },
     /// What a developer left was taken.
     Collected(Collected),

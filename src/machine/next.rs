@@ -92,9 +92,10 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
                 state.at = At::Boundary;
             }
         }
-        (At::Boundary, Event::LedgerRead { steps, red }) => {
+        (At::Boundary, Event::LedgerRead { steps, red, moved }) => {
             if let Some(work) = state.work.take() {
-                if work::still_current(&work, &steps) {
+                // Trees of unfinished work would undo what a person has committed since: it is begun again.
+                if !moved && work::still_current(&work, &steps) {
                     return continue_work(state, work, &steps);
                 }
                 if let Some(tree) = work.red {

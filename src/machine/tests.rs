@@ -73,6 +73,7 @@ impl World {
             Effect::ReadLedger => Event::LedgerRead {
                 steps: self.steps(),
                 red: None,
+                moved: false,
             },
             Effect::Collect(_) => Event::Collected(Collected::Candidate(self.fresh())),
             Effect::Check(_) => Event::Checked(Checked::Holds),
@@ -371,13 +372,91 @@ fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put
         .0;
     let mut steps = world.steps();
     steps[0].title = "renamed".to_owned();
-    let (state, effects) = next(state, Event::LedgerRead { steps, red: None }).unwrap();
+    let (state, effects) = next(
+        state,
+        Event::LedgerRead {
+            steps,
+            red: None,
+            moved: false,
+        },
+    )
+    .unwrap();
     assert!(
         effects
             .iter()
             .any(|e| matches!(e, Effect::Note(Notice::RedStale(_))))
     );
     assert!(matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Red)));
+}
+
+#[test]
+fn unfinished_work_is_begun_again_when_the_branch_has_moved_under_it() {
+    let mut world = World::new();
+    let mut state = begun();
+    while !state.work.as_ref().is_some_and(|w| w.claim == Claim::Green) {
+        let effect = state.pending().unwrap();
+        state = next(state, world.well(&effect)).unwrap().0;
+    }
+    let resumed = Event::Resumed {
+        limits: Limits::default(),
+        renew: Renew::Spent,
+        plan: None,
+    };
+    let state = next(state, resumed).unwrap().0;
+    let passed = Event::PreflightPassed { ledger: true };
+    let state = next(state, passed).unwrap().0;
+    let read = Event::LedgerRead {
+        steps: world.steps(),
+        red: None,
+        moved: true,
+    };
+    let (state, effects) = next(state, read).unwrap();
+    let stale = |e: &Effect| matches!(e, Effect::Note(Notice::RedStale(_)));
+    assert!(effects.iter().any(stale));
+    let Some(Effect::Launch(leaf)) = state.pending() else {
+        panic!("no launch")
+    };
+    assert_eq!((leaf.claim, leaf.from), (Some(Claim::Red), From::Head));
+}
+
+#[test]
+fn a_check_that_bails_twice_over_one_candidate_goes_to_its_developer() {
+    let mut world = World::new();
+    let mut state = begun();
+    let checks = |state: &State| matches!(state.pending(), Some(Effect::Check(_)));
+    while !checks(&state) {
+        let effect = state.pending().unwrap();
+        state = next(state, world.well(&effect)).unwrap().0;
+    }
+    for bail in [
+        Bail::needs_user("no such program"),
+        Bail::new(Cause::KilledExternal, "signal 9"),
+    ] {
+        assert!(checks(&state), "{:?}", state.pending());
+        for event in [
+            Event::Failed(bail),
+            Event::Unwound,
+            Event::Resumed {
+                limits: Limits::default(),
+                renew: Renew::Spent,
+                plan: None,
+            },
+            Event::PreflightPassed { ledger: true },
+            Event::LedgerRead {
+                steps: world.steps(),
+                red: None,
+                moved: false,
+            },
+        ] {
+            state = next(state, event).unwrap().0;
+        }
+    }
+    let Some(Effect::Launch(leaf)) = state.pending() else {
+        panic!("no launch")
+    };
+    let work = state.work.unwrap();
+    assert_eq!((leaf.role, leaf.attempt), (Role::Developer, 1));
+    assert_eq!(work.feedback.unwrap().reasons, ["signal 9"]);
 }
 
 #[test]
@@ -393,6 +472,7 @@ fn a_kept_red_without_a_journal_goes_on_at_green() {
     let event = Event::LedgerRead {
         steps: World::new().steps(),
         red: Some(red),
+        moved: false,
     };
     let state = next(state, event).unwrap().0;
     let Some(Effect::Launch(leaf)) = state.pending() else {
@@ -451,9 +531,10 @@ fn any_event() -> impl Strategy<Value = Event> {
         ]
         .prop_map(Event::LeafEnded),
         Just(Event::PlanCommitted),
-        proptest::collection::vec(any::<bool>(), 3).prop_map(|t| Event::LedgerRead {
+        proptest::collection::vec(any::<bool>(), 4).prop_map(|t| Event::LedgerRead {
             steps: (1..=3).map(|n| ledger_step(n, t[n as usize - 1])).collect(),
             red: None,
+            moved: t[3],
         }),
         (0u32..50).prop_map(|n| Event::Collected(Collected::Candidate(tree(n)))),
         (0u32..50).prop_map(move |n| Event::Collected(Collected::Refused {

@@ -8,9 +8,14 @@
     missing_docs
 )]
 
+mod already_there;
+mod branch;
+mod budgets;
 mod contracts;
 mod demo;
+mod developer;
 mod ground;
+mod hooks;
 mod isolation;
 mod leaf;
 mod ledger_edits;
