@@ -172,6 +172,15 @@ impl Line {
     }
 }
 
+/// How many leaves were started. A launch that a crash cut off before its start is not one.
+pub fn started_leaves(lines: &[Line]) -> usize {
+    let launches = lines.iter().filter(|line| line.event == Kind::Launch);
+    let never = lines
+        .iter()
+        .filter(|line| line.event == Kind::Exit && line.text("end") == "never-started");
+    launches.count().saturating_sub(never.count())
+}
+
 /// The JSON schema of a line (`veri prompt schema events`).
 pub fn schema() -> Value {
     schemars::schema_for!(Line).to_value()

@@ -102,7 +102,7 @@ const FILES: &[(&str, &str)] = &[
     (".tdd/issue-<n>.md", "the ledger, committed"),
     (".tdd/events.jsonl", "the journal (`veri log`)"),
     (
-        ".tdd/<leaf>.pid .exit",
+        ".tdd/<leaf>.pid .exit .out .err",
         "the newest launch of a leaf; .tdd/runs/<launch>.* keeps every launch, its prompt and output",
     ),
     (
@@ -111,7 +111,8 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         ".tdd/issue-<n>-timeout",
-        "seconds that a leaf may take, if you write it; flag, variable and limits.timeout stand above it",
+        "seconds that a leaf may take, as flag or variable last said; it counts where neither they nor \
+         limits.timeout say",
     ),
     (".tdd/stop", "a stop request (`veri stop`)"),
     (".tdd/lock", "with --here: held by the running conductor"),

@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     missing_docs
 )]
 
@@ -13,6 +14,7 @@ mod attempts;
 mod branch;
 mod budgets;
 mod contracts;
+mod demo;
 mod developer;
 mod ground;
 mod hooks;

@@ -59,7 +59,6 @@ const LONGER: &[(&str, usize)] = &[
     ("src/machine/tests.rs", 650),
     ("src/machine/work.rs", 500),
     ("tests/it/ground.rs", 625),
-    ("tests/it/preflight.rs", 950),
     ("tests/it/scene.rs", 500),
 ];
 

@@ -184,12 +184,15 @@ fn nothing_of_the_developer_but_the_tree_reaches_a_verifier() {
         green: format!("{}\n{words}", good.green),
         refactor: format!("echo '# tidied' >> src/lib.sh\n{words}"),
         verify: format!(
-            "{{ env; pwd; echo \"$0 $*\"; ps -eo args 2>/dev/null; cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '\n\
+            "{{ env; pwd; echo \"$0 $*\"\n\
+             for p in /proc/[0-9]*; do if grep -qsF '{}' $p/environ; then tr '\\0' ' ' < $p/cmdline; echo; fi; done\n\
              cat /proc/self/mountinfo | grep -v overlay | cut -c1-0; cat \"$d/verifier-$LAUNCHES\"\n\
              git log --all --format=raw --notes='*'; git for-each-ref; git stash list; git reflog --all; git config -l --local; git config -l --worktree\n\
              git fsck --lost-found --no-progress 2>&1; git remote -v; git worktree list\n\
              find . -print; find . -type f -exec cat {{}} +; find \"$TMPDIR\" -print; ls -la \"$TMPDIR\" \"$TMPDIR/..\"; set; }} > '{}/'$LAUNCHES 2>&1\n\
              if [ \"$VERI_PHASE\" = red ] && [ ! -e tests/bye.sh ] && ! grep -q again tests/name.sh; then {}; else {APPROVE}; fi",
+            // The command lines of this scene's own processes: other tests run beside it.
+            scene.path("").display(),
             dump.display(),
             says(&format!(r#""verdict":"reject","reasons":["{MARK}-reason of the first verifier"]"#)),
         ),

@@ -3,12 +3,11 @@
 use super::super::whereabouts::{home_of, one, places};
 use super::place::{ISSUE, Place, shell_word};
 use crate::check::Evidence;
-use crate::event::{Kind, Line};
+use crate::event::{Kind, Line, started_leaves};
 use crate::exit;
 use crate::git::Repo;
 use anyhow::Result;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::time::Duration;
 
 /// The words of the end of a demo that ran this long and ended with this exit code.
@@ -41,98 +40,116 @@ fn journal(place: &Place) -> Result<Vec<Line>> {
 }
 
 fn finished(place: &Place, lines: &[Line], took: Duration) -> String {
-    let mut said = format!(
-        "\nIssue {ISSUE} is a draft pull request now; it took {} s. What happened:\n\n",
-        took.as_secs()
-    );
-    for point in happened(lines) {
-        let _ = writeln!(said, "  - {point}");
-    }
-    let forge = place.forge();
-    let repository = shell_word(&place.repository());
-    let home = shell_word(&place.home());
-    let program = place.program_word();
-    let pull = lines.iter().rev().find(|line| line.event == Kind::Pr);
-    let _ = write!(
-        said,
-        "\nRead on, nothing of this goes away:\n\n\
-         \x20 the pull request    {}\n\
-         \x20 the issue's thread  {}\n\
-         \x20 the repository      {}, branch tdd/issue-{ISSUE}\n\n\
-         \x20 cd {repository}; export VERI_HOME={home}\n\
-         \x20 git log -p main..tdd/issue-{ISSUE}    # the test, the code and the tick of each step in one commit\n\
-         \x20 {program} log                       # everything that was done, and when\n\
-         \x20 {program} discarded {ISSUE}              # what the stuck agent left half done\n\n\
-         The pull request, for a review in ten minutes: {}\n",
-        forge.join("pulls/1.md").display(),
-        forge
-            .join(format!("issues/{ISSUE}/comments/1.md"))
-            .display(),
-        place.repository().display(),
-        pull.map_or("", |line| line.text("url")),
-    );
-    said
+    let points: String = happened(lines)
+        .iter()
+        .map(|point| format!("  - {point}\n"))
+        .collect();
+    // Of a demo that was taken up, only the last part is known.
+    let duration = match place.taken_up {
+        true => String::new(),
+        false => format!("; it took {} s", took.as_secs()),
+    };
+    let pull = lines
+        .iter()
+        .rev()
+        .map(|line| line.text("url"))
+        .find(|url| !url.is_empty())
+        .unwrap_or_default();
+    let thread = place
+        .forge()
+        .join(format!("issues/{ISSUE}/comments/1.md"))
+        .display()
+        .to_string();
+    let repository = place.repository();
+    let (cd, home) = (shell_word(&repository), shell_word(&place.home()));
+    let (repository, program) = (repository.display(), place.program_word());
+    format!(
+        "
+Issue {ISSUE} is a draft pull request now{duration}. What happened:
+
+{points}
+What there is to read; it stays until you remove it:
+
+  the pull request    {pull}
+  the issue's thread  {thread}
+  the repository      {repository}, branch tdd/issue-{ISSUE}
+
+  cd {cd}; export VERI_HOME={home}
+
+  # of each step the test, the code and the tick, in one commit
+  git log -p main..tdd/issue-{ISSUE}
+  # everything that was done, and when
+  {program} log
+  # what the stuck agent left half done
+  {program} discarded {ISSUE}
+
+The pull request, for a review in ten minutes: {pull}
+"
+    )
 }
 
 /// The run in numbers.
 fn happened(lines: &[Line]) -> Vec<String> {
     let of = |kind: Kind| lines.iter().filter(move |line| line.event == kind);
-    let commits = of(Kind::Commit).filter(|line| matches!(line.text("what"), "plan" | "step"));
+    let steps = of(Kind::StepDone).count();
+    let commits = of(Kind::Commit)
+        .filter(|line| line.text("what") == "step")
+        .count();
+    let verdicts = |word: &'static str| {
+        of(Kind::Verdict)
+            .filter(move |line| line.text("verdict") == word)
+            .count()
+    };
+    let (approvals, rejects) = (verdicts("approve"), verdicts("reject"));
+    let ended = |how: &'static str| of(Kind::Exit).filter(move |line| line.text("end") == how);
+    let agents = started_leaves(lines);
     let suites = lines
         .iter()
-        .filter_map(|line| {
-            serde_json::from_value::<Evidence>(line.fields.get("evidence")?.clone()).ok()
-        })
+        .filter_map(evidence)
         .flat_map(|evidence| evidence.runs)
-        .filter(|run| !run.remembered);
-    let starts: BTreeSet<&str> = lines.iter().map(|line| line.run.as_str()).collect();
-    let verdicts =
-        |word: &'static str| of(Kind::Verdict).filter(move |line| line.text("verdict") == word);
+        .filter(|run| !run.remembered)
+        .count();
     let mut points = vec![
+        format!("{steps} steps in {commits} commits, each of which passes the tests"),
         format!(
-            "{} in {}, each of which passes the tests",
-            count(of(Kind::StepDone).count(), "step"),
-            count(commits.count(), "commit"),
+            "{agents} agents, a process each; veri ran the tests {suites} times itself, in a clean checkout"
         ),
-        format!(
-            "{}, a process each, and {} in a clean checkout, by veri itself",
-            count(of(Kind::Launch).count(), "agent"),
-            count(suites.count(), "test run"),
-        ),
-        format!(
-            "{}: {} approve, {} reject",
-            count(of(Kind::Verdict).count(), "verdict"),
-            verdicts("approve").count(),
-            verdicts("reject").count(),
-        ),
+        format!("{approvals} verdicts that approve, {rejects} that reject"),
     ];
-    points.extend(verdicts("reject").map(|line| {
-        format!(
-            "the reject: in step {} the first test was too weak, as a wrong implementation showed; the developer revised it",
-            line.step.unwrap_or(0)
-        )
-    }));
     points.extend(
-        of(Kind::Exit)
-            .filter(|line| line.text("end") == "killed-stuck")
+        of(Kind::Verdict)
+            .filter(|line| line.text("verdict") == "reject")
             .map(|line| {
-                let wall = line.fields.get("record").and_then(|record| record.get("wall_ms")?.as_u64());
                 format!(
-                    "in step {} an agent got stuck: it was ended after {} s with all that it had started, and launched afresh",
-                    line.step.unwrap_or(0),
-                    wall.unwrap_or(0) / 1000
+                    "step {}: the first test was too weak, as the verifier showed by wrong code that passes it; \
+                     it was revised",
+                    line.step.unwrap_or(0)
                 )
             }),
     );
+    points.extend(ended("killed-stuck").map(|line| {
+        format!(
+            "step {}: an agent got stuck; after {} s it was killed with all that it had started, and another began afresh",
+            line.step.unwrap_or(0),
+            wall_seconds(line)
+        )
+    }));
+    let starts: BTreeSet<&str> = lines.iter().map(|line| line.run.as_str()).collect();
     if starts.len() > 1 {
         points.push(format!(
-            "the conductor was started {} times: what was finished was not done again",
+            "the conductor was started {} times; what was finished was not done again",
             starts.len()
         ));
     }
     points
 }
 
-fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+fn evidence(line: &Line) -> Option<Evidence> {
+    serde_json::from_value(line.fields.get("evidence")?.clone()).ok()
+}
+
+fn wall_seconds(line: &Line) -> u64 {
+    let record = line.fields.get("record");
+    let wall = record.and_then(|record| record.get("wall_ms")?.as_u64());
+    wall.unwrap_or(0) / 1000
 }

@@ -46,7 +46,8 @@ pub(super) struct Place {
     program: PathBuf,
     /// Seconds that a leaf may take.
     timeout: u64,
-    taken_up: bool,
+    /// Whether an earlier demo goes on here.
+    pub(super) taken_up: bool,
 }
 
 impl Place {
