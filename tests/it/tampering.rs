@@ -271,7 +271,7 @@ fn a_daemon_of_a_leaf_does_not_outlive_it_and_changes_nothing_that_is_judged() {
     scene.agent(&Agent {
         // It hangs once, with its daemon; then it ends, with its daemon.
         red: format!("if [ ! -e {0} ]; then touch {0}; {daemon}; sleep 1000; fi\n{1}\n(setsid sleep 1000 </dev/null >/dev/null 2>&1 &)", once.display(), good.red),
-        green: format!("{}\n(setsid sh -c '(sleep 0.2; while :; do echo broken > src/lib.sh; done) &' </dev/null >/dev/null 2>&1 &)", good.green),
+        green: format!("{}\n(setsid sh -c '(while kill -0 $0 2>/dev/null; do sleep 0.02; done; sleep 1; while :; do echo broken > src/lib.sh; done) &' $$ </dev/null >/dev/null 2>&1 &)", good.green),
         verify: format!("(setsid sh -c 'sleep 1000 &' &)\n{}", good.verify),
         ..good
     });

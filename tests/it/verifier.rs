@@ -173,7 +173,7 @@ fn nothing_of_the_developer_but_the_tree_reaches_a_verifier() {
          git tag -a -m {MARK}-annotated annotated\n\
          git notes add -m '{MARK}-note' HEAD; git stash store -m {MARK}-stash $(git stash create 2>/dev/null || git rev-parse HEAD) 2>/dev/null\n\
          git update-ref -m {MARK}-reflog refs/heads/other HEAD; git config x.{MARK} yes\n\
-         echo {MARK}-note > .tdd/note; echo {MARK} > .git-note 2>/dev/null; rm -f .git-note\n\
+         echo {MARK} > .git-note 2>/dev/null; rm -f .git-note\n\
          {{ env; pwd; git for-each-ref; git log --all; }} > '{}'\n\
          mkdir -p \"$TMPDIR/{MARK}-folder\"; echo {MARK} > \"$TMPDIR/{MARK}-file\"",
         dump.join("developer").display()
