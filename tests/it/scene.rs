@@ -337,27 +337,6 @@ impl Scene {
         finish(command)
     }
 
-    /// `veri` with these arguments, as somebody whom file permissions bind: by `setpriv` where the tests run as
-    /// root. None when that cannot be had.
-    pub fn without_root(&self, args: &[String]) -> Option<Ran> {
-        if !nix::unistd::geteuid().is_root() {
-            let mut command = self.command(VERI);
-            command.args(args);
-            return Some(finish(command));
-        }
-        let drop = [
-            "--inh-caps=-dac_override,-dac_read_search,-fowner",
-            "--bounding-set=-dac_override,-dac_read_search,-fowner",
-        ];
-        let probe = self.command("setpriv").args(drop).arg("true").status();
-        if !probe.is_ok_and(|status| status.success()) {
-            return None;
-        }
-        let mut command = self.command("setpriv");
-        command.args(drop).arg(VERI).args(args);
-        Some(finish(command))
-    }
-
     /// `veri` with these arguments.
     pub fn veri(&self, args: &[&str]) -> Ran {
         let mut command = self.command(VERI);
