@@ -147,6 +147,22 @@ impl PhaseWord {
 }
 
 impl Line {
+    /// What every line has; no field of a kind's own may be named so.
+    pub const KEYS: [&str; 12] = [
+        "v",
+        "seq",
+        "ts",
+        "run",
+        "issue",
+        "step",
+        "title",
+        "phase",
+        "actor",
+        "attempt",
+        "event",
+        "skill_commit",
+    ];
+
     /// A field as text, or the empty text.
     pub fn text(&self, key: &str) -> &str {
         self.fields
@@ -154,6 +170,21 @@ impl Line {
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
+
+    /// Whether the line tells how a leaf ended that ran until it ended or was given up.
+    pub fn ends_a_leaf(&self) -> bool {
+        let end = self.fields.get("input").and_then(|i| i.get("leaf-ended"));
+        end.is_some()
+            && !matches!(
+                self.text("end"),
+                "lost" | "never-started" | "refused" | "killed-by-stop"
+            )
+    }
+}
+
+/// How many leaves were started. A launch that a crash or a stop cut off is made again, and counts then.
+pub fn started_leaves(lines: &[Line]) -> usize {
+    lines.iter().filter(|line| line.ends_a_leaf()).count()
 }
 
 /// The JSON schema of a line (`veri prompt schema events`).

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The wall clock, as the journal writes it: RFC 3339, UTC, milliseconds.
@@ -44,8 +45,8 @@ pub struct Subject {
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// How many bytes of the file are known, and the number of the last line in them.
-    known: u64,
+    /// What is known to be in the file, and the number of the last line in it.
+    known: Vec<u8>,
     last_seq: u64,
     /// What was said about the file while opening it.
     torn: Option<PathBuf>,
@@ -90,7 +91,7 @@ impl Journal {
         let journal = Journal {
             path: path.to_owned(),
             file,
-            known: bytes.len() as u64,
+            known: bytes,
             last_seq,
             torn,
         };
@@ -131,14 +132,15 @@ impl Journal {
         fields: Map<String, Value>,
     ) -> Result<Line> {
         let length = self.file.metadata()?.len();
-        if length < self.known {
-            bail!(
-                "it was cut short from {} to {length} bytes while a run was using it",
-                self.known
-            );
+        let known = self.known.len() as u64;
+        if length < known {
+            bail!("it was cut short from {known} to {length} bytes while a run was using it");
         }
-        if length > self.known {
+        if length > known {
             self.read_on(length)?;
+        }
+        if let Some(key) = fields.keys().find(|key| Line::KEYS.contains(&key.as_str())) {
+            bail!("a field of its own is named {key} like one that every line has");
         }
         let actor = if subject.actor.is_empty() {
             "conductor"
@@ -162,30 +164,140 @@ impl Journal {
         };
         let mut bytes = serde_json::to_vec(&line)?;
         bytes.push(b'\n');
+        let known_now = self.known.len() as u64;
         let written = self.file.write(&bytes)?;
         if written < bytes.len() {
             // A full disk: take the torn line back, so that the next start has nothing to set aside.
-            self.file.set_len(self.known)?;
+            self.file.set_len(known_now)?;
             return Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into());
         }
         self.file.sync_data()?;
-        self.known += bytes.len() as u64;
+        self.known.extend_from_slice(&bytes);
         self.last_seq = line.seq;
         Ok(line)
     }
 
     fn read_on(&mut self, length: u64) -> Result<()> {
-        self.file.seek(SeekFrom::Start(self.known))?;
+        let known = self.known.len() as u64;
+        self.file.seek(SeekFrom::Start(known))?;
         let mut bytes = Vec::new();
-        (&self.file)
-            .take(length - self.known)
-            .read_to_end(&mut bytes)?;
+        (&self.file).take(length - known).read_to_end(&mut bytes)?;
         if let Some(last) = parse(&bytes, &self.path, self.last_seq)?.last() {
             self.last_seq = last.seq;
         }
-        self.known = length;
+        self.known.extend_from_slice(&bytes);
         Ok(())
     }
+
+    /// Copies what is known to be in the journal to another file, from which [`recover`] puts it back.
+    ///
+    /// # Errors
+    /// When the copy cannot be written.
+    pub fn copy_to(&self, copy: &Path) -> Result<()> {
+        replace(copy, &self.known)
+            .with_context(|| format!("cannot copy the journal to {}", copy.display()))
+    }
+
+    /// Puts the file back to what is known to be in it, after somebody who has no business with it had the
+    /// chance to write, move or remove it. True when there was something to put back.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn mend(&mut self) -> Result<bool> {
+        let what = || format!("cannot put the journal {} back", self.path.display());
+        let found = std::fs::symlink_metadata(&self.path).ok();
+        let own = self.file.metadata().with_context(what)?;
+        let same = found.is_some_and(|f| (f.dev(), f.ino()) == (own.dev(), own.ino()));
+        if same {
+            let bytes = std::fs::read(&self.path).with_context(what)?;
+            if let Some(more) = bytes.strip_prefix(self.known.as_slice())
+                && (more.is_empty() || only_tells(more, &self.path, self.last_seq))
+            {
+                return Ok(false);
+            }
+        }
+        clear_the_way(&self.path).with_context(what)?;
+        replace(&self.path, &self.known).with_context(what)?;
+        self.file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .open(&self.path)
+            .with_context(what)?;
+        Ok(true)
+    }
+}
+
+/// Puts a journal back from a copy that was made of it, unless it is that copy and whole lines after it. What
+/// stood in its place is kept beside it. True when there was something to put back.
+///
+/// # Errors
+/// When one of the files cannot be read or written.
+pub fn recover(path: &Path, copy: &Path) -> Result<bool> {
+    let what = || {
+        format!(
+            "cannot put the journal {} back from {}",
+            path.display(),
+            copy.display()
+        )
+    };
+    let kept = match std::fs::read(copy) {
+        Ok(kept) => kept,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(e).with_context(what),
+    };
+    let regular = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    let now = if regular {
+        std::fs::read(path).with_context(what)?
+    } else {
+        Vec::new()
+    };
+    if let Some(more) = now.strip_prefix(kept.as_slice()) {
+        // A torn last line is not for here: whoever opens the journal sets it aside.
+        let whole = more
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        let before = parse(&kept, copy, 0)?.last().map_or(0, |l| l.seq);
+        if parse(&more[..whole], path, before).is_ok() {
+            return Ok(false);
+        }
+    }
+    if regular {
+        let aside = path.with_extension("tampered");
+        std::fs::rename(path, aside).with_context(what)?;
+    } else {
+        clear_the_way(path).with_context(what)?;
+    }
+    replace(path, &kept).with_context(what)?;
+    Ok(true)
+}
+
+/// Whether these are whole lines from which nothing is replayed, as `veri leaf` writes them.
+fn only_tells(bytes: &[u8], path: &Path, before: u64) -> bool {
+    let tells = |l: &Line| {
+        matches!(l.event, Kind::Launch | Kind::Exit)
+            && !l.fields.contains_key("input")
+            && !l.fields.contains_key("intent")
+    };
+    bytes.ends_with(b"\n") && parse(bytes, path, before).is_ok_and(|lines| lines.iter().all(tells))
+}
+
+/// Removes what cannot be replaced by a file.
+fn clear_the_way(path: &Path) -> std::io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(path),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a whole file in one step.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_data()?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
 }
 
 /// Reads a journal without opening it for writing; a torn last line is left out.
@@ -240,79 +352,4 @@ fn parse(bytes: &[u8], path: &Path, mut before: u64) -> Result<Vec<Line>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn source() -> Source {
-        Source {
-            run: "r1".to_owned(),
-            issue: 42,
-            skill_commit: None,
-        }
-    }
-
-    fn append(journal: &mut Journal, event: Kind) -> Line {
-        journal
-            .append(&source(), &Subject::default(), event, Map::new())
-            .unwrap()
-    }
-
-    #[test]
-    fn lines_come_back_as_they_were_written_and_are_numbered() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        let (mut journal, before) = Journal::open(&path).unwrap();
-        assert!(before.is_empty());
-        let first = append(&mut journal, Kind::RunStart);
-        let second = append(&mut journal, Kind::RunEnd);
-        assert_eq!((first.seq, second.seq), (1, 2));
-        assert_eq!(Journal::open(&path).unwrap().1, vec![first, second]);
-    }
-
-    #[test]
-    fn a_torn_last_line_is_set_aside_and_said() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
-        let whole = std::fs::read(&path).unwrap();
-        std::fs::write(&path, [&whole[..], b"{\"v\":1,\"se"].concat()).unwrap();
-        let (mut journal, lines) = Journal::open(&path).unwrap();
-        assert_eq!(lines.len(), 1);
-        assert_eq!(
-            std::fs::read(journal.torn().unwrap()).unwrap(),
-            b"{\"v\":1,\"se"
-        );
-        assert_eq!(append(&mut journal, Kind::RunEnd).seq, 2);
-    }
-
-    #[test]
-    fn a_damaged_line_in_the_middle_is_named_and_never_skipped() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
-        let good = std::fs::read(&path).unwrap();
-        for damaged in [&b"garbage\n"[..], &good] {
-            std::fs::write(&path, [&good[..], damaged, &good[..]].concat()).unwrap();
-            let error = Journal::open(&path).unwrap_err();
-            assert!(
-                format!("{error:#}").contains("line 2 of the journal"),
-                "{error:#}"
-            );
-            let bail = error.downcast_ref::<Bail>().unwrap();
-            assert_eq!(bail.cause, Cause::StorageFailed);
-        }
-    }
-
-    #[test]
-    fn two_writers_number_their_lines_in_one_row() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        let mut one = Journal::open(&path).unwrap().0;
-        let mut two = Journal::open(&path).unwrap().0;
-        append(&mut one, Kind::RunStart);
-        append(&mut two, Kind::Launch);
-        append(&mut one, Kind::RunEnd);
-        let seqs: Vec<u64> = read(&path).unwrap().iter().map(|l| l.seq).collect();
-        assert_eq!(seqs, [1, 2, 3]);
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use crate::check::lines::{TestLines, leaves};
 use crate::check::listed::{self, Listed};
 use crate::check::runner;
 use crate::check::tree::{self, show};
-use crate::suite::rust_items::RustFile;
+use crate::suite::rust_items::{LeafKind, RustFile};
 use git2::Repository;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub struct Change {
     pub test_items_changed: Vec<TestName>,
     /// Rust test items that are gone.
     pub test_items_removed: Vec<TestName>,
+    /// Test functions that are new or changed in Rust test files, which are named above as a whole.
+    #[serde(default)]
+    pub test_functions: Vec<TestName>,
     /// Test lines in manifests that changed: `package.json: scripts.test`.
     pub runner_changed: Vec<String>,
     /// Tests that stood before and were changed or removed, not only added to: these need a person's eye.
@@ -79,6 +82,12 @@ pub fn changed(repo: &Repository, before: &TestLines, after: &TestLines) -> anyh
         let shown = show(path);
         let (old, new) = (before.entry(path), after.entry(path));
         if before.is_test_file(path) || after.is_test_file(path) {
+            functions(
+                &mut change,
+                &shown,
+                before.rust.get(path),
+                after.rust.get(path),
+            );
             match (old, new) {
                 (None, _) => change.test_files_added.push(shown),
                 (_, None) => {
@@ -167,6 +176,20 @@ pub fn changed(repo: &Repository, before: &TestLines, after: &TestLines) -> anyh
         .new_tests
         .extend(change.test_items_added.iter().map(named));
     Ok(change)
+}
+
+fn functions(change: &mut Change, file: &str, before: Option<&RustFile>, after: Option<&RustFile>) {
+    let old = leaves(before);
+    let new_or_changed = leaves(after)
+        .into_iter()
+        .filter(|(key, leaf)| {
+            leaf.kind == LeafKind::Test && old.get(key).is_none_or(|known| known.text != leaf.text)
+        })
+        .map(|((name, ..), _)| TestName {
+            file: file.to_owned(),
+            name,
+        });
+    change.test_functions.extend(new_or_changed);
 }
 
 fn items(change: &mut Change, file: &str, before: Option<&RustFile>, after: Option<&RustFile>) {

@@ -270,9 +270,15 @@ fn a_red_that_changes_old_tests_says_which() {
         ),
         ("tests/x.py", "one\n"),
         ("tests/y.py", "one\n"),
+        ("tests/z.rs", "#[test]\nfn kept() {}\n"),
         ("package.json", "{\"scripts\":{\"test\":\"a\"}}"),
     ]);
     let to = from
+        .edit(
+            "tests/z.rs",
+            "{}\n",
+            "{}\n#[test]\nfn new() {}\nfn helper() {}\n",
+        )
         .edit(
             "src/lib.rs",
             "fn old() {}",
@@ -296,6 +302,11 @@ fn a_red_that_changes_old_tests_says_which() {
     };
     assert_eq!(change.test_items_added, [name("tests::fn new")]);
     assert_eq!(change.test_items_changed, [name("tests::fn old")]);
+    let in_test_file = TestName {
+        file: "tests/z.rs".to_owned(),
+        name: "fn new".to_owned(),
+    };
+    assert_eq!(change.test_functions, [in_test_file]);
     assert!(change.other_files_changed.is_empty(), "{change:?}");
 }
 

@@ -73,28 +73,24 @@ impl Console {
             }
             Kind::Launch => {
                 let again = match line.fields.get("relaunch").and_then(Value::as_u64) {
-                    Some(n) if n > 0 => format!(" (launch {})", n + 1),
+                    Some(n) if n > 0 => format!(" from the start again (launch {})", n + 1),
                     _ => String::new(),
                 };
                 format!("{place}{} works{again}", line.actor)
             }
             Kind::Exit => format!("{place}{} {}", line.actor, safe(said)),
             Kind::Verdict => {
-                let reasons = reasons(line);
-                format!(
-                    "{place}verifier: {}{}",
-                    line.text("verdict"),
-                    after(&reasons)
-                )
+                let verdict = match line.text("verdict") {
+                    "approve" => "approves",
+                    "reject" => "rejects",
+                    _ => "gives no verdict",
+                };
+                format!("{place}verifier {verdict}{}", after(&reasons(line)))
             }
-            Kind::Revise => {
-                format!(
-                    "{place}attempt {}{}",
-                    line.attempt.unwrap_or(0),
-                    after(&reasons(line))
-                )
-            }
+            // Why stands in the line before it.
+            Kind::Revise => format!("{place}attempt {}", line.attempt.unwrap_or(0)),
             Kind::StepDone => format!("step {} is done", line.step.unwrap_or(0)),
+            Kind::Bail if line.text("cause").is_empty() => safe(said),
             Kind::Bail => format!("bail: {} ({})", line.text("cause"), line.text("class")),
             Kind::Preflight
             | Kind::Plan

@@ -59,9 +59,16 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "VERI_HOME",
         "where worktrees, grounds and results live (default ${XDG_STATE_HOME:-~/.local/state}/veri)",
     ),
+    (
+        "XDG_CONFIG_HOME",
+        "the user's configuration is veri/config.toml below it (default ~/.config)",
+    ),
     ("VERI_FORGE", "as --forge"),
     ("VERI_TEST_CMD", "as --test-cmd"),
-    ("VERI_TIMEOUT", "as --timeout: seconds that a leaf may take"),
+    (
+        "VERI_TIMEOUT",
+        "as --timeout: seconds that a leaf may take (`veri tdd`, `veri leaf`)",
+    ),
     ("VERI_NEW_SKILL", "1: as --new-templates"),
     (
         "VERI_CRASH_AT",
@@ -69,11 +76,12 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     (
         "CI",
-        "set: nobody is at the terminal, so the issue's text must be trusted by itself",
+        "set, and neither 0 nor false: nobody is at the terminal, so the issue's text must be trusted by itself",
     ),
     (
         "VERI_ISSUE, VERI_STEP, VERI_ROLE, VERI_PHASE, VERI_TEST_CMD, VERI_SKILL_COMMIT, VERI_LAUNCH",
-        "given to leaves",
+        "given to every leaf: number, step's title, planner|developer|verifier, plan|red|green|refactor, \
+         test command, snapshot, launch id",
     ),
     (
         "VERI_NONCE",
@@ -81,8 +89,12 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     ("VERI_ATTEMPT", "given to developers: 1 + revisions"),
     (
+        "BASH_DEFAULT_TIMEOUT_MS, BASH_MAX_TIMEOUT_MS",
+        "given to every leaf: its timeout, unless the caller has set them",
+    ),
+    (
         "VERI_SLOT",
-        "given to suites: a small number for ports and database names",
+        "given to suites, setup and verifiers: a small number for ports and database names",
     ),
 ];
 
@@ -91,13 +103,26 @@ const FILES: &[(&str, &str)] = &[
     (".tdd/events.jsonl", "the journal (`veri log`)"),
     (
         ".tdd/<leaf>.pid .exit .out .err",
-        "the newest launch of a leaf; .tdd/runs/ keeps every launch",
+        "the newest launch of a leaf; .tdd/runs/<launch>.* keeps every launch, its prompt and output",
+    ),
+    (
+        ".tdd/issue-<n>-skill-commit",
+        "the snapshot in force: templates and configuration, as a git tree",
+    ),
+    (
+        ".tdd/issue-<n>-timeout",
+        "seconds that a leaf may take, as flag or variable last said; it counts where neither they nor \
+         limits.timeout say",
     ),
     (".tdd/stop", "a stop request (`veri stop`)"),
-    (".veri.toml", "the repository's configuration"),
+    (".tdd/lock", "with --here: held by the running conductor"),
+    (
+        ".veri.toml",
+        "the repository's configuration, above that of the user",
+    ),
     (
         ".veri/templates/",
-        "the repository's own prompts, file by file over the bundled ones",
+        "the repository's own prompts in its base branch, file by file over the bundled ones",
     ),
     (
         "refs/veri/issue-<n>/",
@@ -105,9 +130,20 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "$VERI_HOME/<repo-id>/work/issue-<n>",
-        "the run's own worktree",
+        "the run's own worktree, which holds its .tdd/; beside it issue-<n>.lock",
     ),
-    ("$VERI_HOME/<repo-id>/ground/", "proving grounds"),
+    (
+        "$VERI_HOME/<repo-id>/ground/",
+        "proving grounds, with the logs of their suites in <ground>.d/",
+    ),
+    (
+        "$VERI_HOME/<repo-id>/results/",
+        "what suites gave, by tree and command: nothing is run twice",
+    ),
+    (
+        "$VERI_HOME/<repo-id>/agents/",
+        "copies of agents that lie in the repository",
+    ),
 ];
 
 impl HelpCommand {

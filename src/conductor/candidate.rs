@@ -1,23 +1,29 @@
 //! What a developer left, taken as a candidate: tampering undone, the pre-commit hook run, a tree saved.
 
-use super::commits::Edit;
 use super::record::Entry;
 use super::run::Run;
 use crate::cause::Bail;
 use crate::event::Kind;
-use crate::git::Hook;
+use crate::git::{CannotStage, Hook};
 use crate::machine::{Collected, Event, Feedback, FeedbackKind, Tree, Work};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::{Value, json};
 
 impl Run<'_> {
     pub(super) fn collect(&mut self, work: &Work) -> Result<(Event, Value)> {
         self.settle_guard()?;
-        self.restore_ledger()?;
         let findings = self.findings();
         let mut reasons = findings.clone();
-        match self.tree.pre_commit(self.settings.hook_deadline())? {
+        let hook = match self.tree.pre_commit(self.settings.hook_deadline()) {
+            Err(error) if error.is::<CannotStage>() => {
+                // No hook can look at it either.
+                reasons.push(format!("{error:#}"));
+                Hook::None
+            }
+            other => other?,
+        };
+        match hook {
             Hook::None | Hook::Passed => {}
             Hook::Refused { words } => {
                 reasons.push(format!("the pre-commit hook refused the change:\n{words}"))
@@ -33,7 +39,16 @@ impl Run<'_> {
                 self.settings.hook_deadline().as_secs()
             )),
         }
-        let tree = self.take_candidate()?;
+        let tree = match self.take_candidate() {
+            Err(error) if error.is::<CannotStage>() => {
+                let words = format!("{error:#}");
+                if !reasons.contains(&words) {
+                    reasons.push(words);
+                }
+                self.tree.salvage()?
+            }
+            other => other?,
+        };
         self.tree.refs(self.issue_number).save(
             "candidate",
             tree,
@@ -75,26 +90,33 @@ impl Run<'_> {
         self.tree.candidate(&debris)
     }
 
-    /// Undoes what a leaf did to the repository itself. Journalled at once: done a second time, after a crash,
-    /// there is nothing left to find.
+    /// Undoes what a leaf did to the repository itself and to the ledger. Journalled at once: done a second
+    /// time, after a crash, there is nothing left to find.
     pub(super) fn settle_guard(&mut self) -> Result<()> {
-        let Some(guard) = self.tree.open_guard()? else {
-            return Ok(());
-        };
-        let settled = guard.settle(&self.tree, self.issue_number)?;
-        for what in &settled.tampered {
-            self.found(format!(
-                "{what}: this is git's or the person's and was put back; leave it alone"
-            ))?;
+        if let Some(guard) = self.tree.open_guard()? {
+            // First the ledger: once the guard is gone, a change of it would count as a person's.
+            self.undo_ledger(&guard)?;
+            let settled = guard.settle(&self.tree, self.issue_number)?;
+            for what in &settled.tampered {
+                self.found(format!(
+                    "{what}: this is git's or the person's and was put back; leave it alone"
+                ))?;
+            }
+            for said in &settled.noted {
+                self.say(Kind::Check, said.clone())?;
+            }
         }
-        for said in &settled.noted {
-            self.say(Kind::Check, said.clone())?;
+        let copy = self.tree.journal_copy();
+        match std::fs::remove_file(&copy) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(e).with_context(|| format!("cannot remove {}", copy.display()))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Something that fails the check of the answer under way.
-    fn found(&mut self, what: String) -> Result<()> {
+    pub(super) fn found(&mut self, what: String) -> Result<()> {
         let fields = json!({ "finding": what });
         self.write(Entry::new(Kind::Check, Default::default(), fields).say(what))
     }
@@ -107,32 +129,7 @@ impl Run<'_> {
             .filter_map(|l| Some(l.fields.get("finding")?.as_str()?.to_owned()))
             .collect();
         found.reverse();
+        found.dedup();
         found
-    }
-
-    /// The ledger is the conductor's while a leaf runs: a change of it is undone, and a finding.
-    fn restore_ledger(&mut self) -> Result<()> {
-        if self.ledger_edit()?.is_none() {
-            return Ok(());
-        }
-        self.keep_ledger_of_leaf()?;
-        self.found(format!(
-            "{} was changed: only the conductor ticks steps; it was put back",
-            self.ledger_path()
-        ))?;
-        let committed = self.ledger_in_force()?;
-        self.write_ledger(committed.as_bytes())
-    }
-
-    /// Keeps a leaf's version of the ledger as an object, and says so.
-    pub(super) fn keep_ledger_of_leaf(&mut self) -> Result<()> {
-        if let Some(Edit::Bytes(bytes)) = self.ledger_edit()? {
-            let blob = self.tree.git2().blob(&bytes)?;
-            self.say(
-                Kind::Check,
-                format!("the leaf's version of the ledger is kept as object {blob}"),
-            )?;
-        }
-        Ok(())
     }
 }

@@ -14,7 +14,7 @@ use crate::ground::project::Project;
 use crate::ground::setup::{Setup, SetupAsk};
 use crate::ground::{Ground, Kind as GroundKind, Verify};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
-use crate::machine::{Checked, Event, Work};
+use crate::machine::{Checked, Event, FeedbackKind, Work};
 use crate::role::Claim;
 use crate::suite::run::SuiteAsk;
 use crate::suite::{ResultKey, Results, SuiteEnd, SuiteRun, TestPaths};
@@ -426,17 +426,15 @@ impl Run<'_> {
         if work.claim == Claim::Refactor && candidate == head {
             return Ok((Event::Checked(Checked::Unchanged), Value::Null));
         }
-        // A test that was sent back because it passes at once may come back as it was: then the claim is
-        // that the behaviour is already there.
-        let insists = work.claim == Claim::Red && work.passed_at_once;
-        if candidate == start && !insists {
-            let checked = match work.claim {
-                Claim::Refactor => Checked::Fails {
-                    reasons: vec!["nothing was changed since the refused attempt".to_owned()],
-                },
-                _ => Checked::Unchanged,
-            };
-            return Ok((Event::Checked(checked), Value::Null));
+        // What a verifier has rejected is not put to one again as it was. What failed for anything else (a check, the
+        // leaf's own exit code, tampering that was undone) is looked at again: it may be good by now, or always was.
+        let rejected = work
+            .feedback
+            .as_ref()
+            .is_some_and(|f| f.kind == FeedbackKind::Reject);
+        if candidate == start && rejected {
+            let reasons = vec!["nothing was changed since the rejected attempt".to_owned()];
+            return Ok((Event::Checked(Checked::Fails { reasons }), Value::Null));
         }
         let outcome = match self.establish(work, candidate) {
             Err(error) if error.is::<SetupFailed>() => {
@@ -543,7 +541,7 @@ impl Run<'_> {
                         shown: true,
                         reasons: Vec::new(),
                     },
-                    json!({ "run": *run }),
+                    json!({ "runs": [*run] }),
                 ),
                 Breaks::Refused { why } => {
                     let reasons = vec![format!(

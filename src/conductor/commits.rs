@@ -32,14 +32,6 @@ enum Made {
     Refused(Vec<String>),
 }
 
-/// How the ledger in the working tree differs from the committed one.
-pub(super) enum Edit {
-    /// Somebody has edited it.
-    Bytes(Vec<u8>),
-    /// Somebody's `git clean`, or a commit of ours that was cut off: the committed one is the truth.
-    Gone,
-}
-
 impl Run<'_> {
     /// `.tdd/issue-<n>.md`.
     pub(super) fn ledger_path(&self) -> String {
@@ -163,71 +155,28 @@ impl Run<'_> {
         Ok((Event::PlanCommitted, fields))
     }
 
-    /// How the ledger in the working tree differs from the committed one; None when it does not, or when
-    /// there is none yet. The tick that a commit of ours was about to make is no edit.
-    pub(super) fn ledger_edit(&self) -> Result<Option<Edit>> {
-        let Some(committed) = self.ledger_at(self.tree.head()?)? else {
-            return Ok(None);
-        };
-        let path = self.tree.path().join(self.ledger_path());
-        match std::fs::read(&path) {
-            Ok(bytes) if bytes == committed.as_bytes() => Ok(None),
-            Ok(bytes) => {
-                let bytes = self.without_own_tick(bytes, &committed);
-                Ok(Some(match bytes == committed.as_bytes() {
-                    true => Edit::Gone,
-                    false => Edit::Bytes(bytes),
-                }))
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Some(Edit::Gone)),
-            Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
-        }
-    }
-
-    /// A commit that was cut off has written its tick into the file and nowhere else.
-    fn without_own_tick(&self, bytes: Vec<u8>, committed: &Ledger) -> Vec<u8> {
-        let work = self.state.work.as_ref();
-        let Some(work) = work.filter(|w| w.stage == Stage::Commit) else {
-            return bytes;
-        };
-        let number = work.step.number;
-        if committed.step(number).is_none_or(|s| s.ticked) {
-            return bytes;
-        }
-        let edited = Ledger::parse(&bytes).ok();
-        match edited.and_then(|edited| edited.untick(number).ok()) {
-            Some(edited) => edited.as_bytes().to_vec(),
-            None => bytes,
-        }
-    }
-
     /// Commits a person's uncommitted edit of the ledger; says whether there was one.
-    pub(super) fn commit_hand_edit(&mut self) -> Result<bool> {
-        let bytes = match self.ledger_edit()? {
-            None => return Ok(false),
-            Some(Edit::Gone) => {
-                self.write_ledger(self.ledger_in_force()?.as_bytes())?;
-                return Ok(false);
+    fn commit_hand_edit(&mut self) -> Result<bool> {
+        let head = self.tree.head()?;
+        let Some(bytes) = self.edit_since(head)? else {
+            // Somebody's `git clean`, or a commit of ours that was cut off: the committed one is the truth.
+            let committed = self.ledger_in_force()?;
+            if self.ledger_file()?.as_deref() != Some(committed.as_bytes()) {
+                self.write_ledger(committed.as_bytes())?;
             }
-            Some(Edit::Bytes(bytes)) => bytes,
+            return Ok(false);
         };
         self.parse_ledger(&bytes)?;
-        let head = self.tree.head()?;
         let tree = self.tree.head_tree()?;
-        let made = self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?;
-        let commit = match made {
-            Made::Commit(commit) => commit,
-            Made::Refused(words) => {
-                return Err(Bail::needs_user(format!(
-                    "A hook refused the commit of the hand-edited ledger:\n{}",
-                    words.join("\n")
-                ))
-                .into());
-            }
-        };
-        let fields = json!({ "by_hand": true, "commit": commit.to_string() });
-        let said = "the ledger was edited by hand; it is committed";
-        self.write(Entry::new(Kind::Plan, Default::default(), fields).say(said))?;
+        if let Made::Refused(words) =
+            self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?
+        {
+            return Err(Bail::needs_user(format!(
+                "A hook refused the commit of the hand-edited ledger:\n{}",
+                words.join("\n")
+            ))
+            .into());
+        }
         Ok(true)
     }
 
@@ -238,19 +187,28 @@ impl Run<'_> {
             Some(work) if work.stage == Stage::Commit => self.committed_already(work)?,
             _ => None,
         };
-        let stale = match &work {
-            Some(work) if committed.is_none() => self.is_stale(work)?,
-            _ => false,
-        };
-        if let (true, Some(work)) = (stale, &work) {
-            self.put_stale_aside(work)?;
+        let head_tree = self.tree.head_tree()?.to_string();
+        let moved = committed.is_none() && self.is_moved(&head_tree);
+        let mut said = json!({ "head_tree": head_tree });
+        if moved {
+            said["said"] = json!(
+                "somebody has changed the branch since: unfinished work is begun again on top of it"
+            );
+            if let Some(work) = &work {
+                self.put_work_aside(work)?;
+            }
         }
-        self.commit_hand_edit()?;
         if let (Some(commit), Some(work)) = (committed, &work) {
             let fields = json!({ "what": "step", "commit": commit.to_string() });
             let entry = Entry::new(Kind::Commit, of_work(work), fields);
             self.write(entry.say("found the commit that was made before the interruption"))?;
-            self.after_commit(work.claim);
+            let parent = self.tree.git2().find_commit(commit)?.parent_id(0)?;
+            let edit = self.edit_since(parent)?;
+            self.after_commit(work, edit);
+        }
+        if self.commit_hand_edit()? {
+            said["said"] = json!("the ledger was edited by hand; it is committed");
+            said["by_hand"] = json!(true);
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -268,12 +226,12 @@ impl Run<'_> {
             steps,
             red: self.kept_red()?,
             committed: committed.map(|c| c.to_string()),
-            stale,
+            moved,
         };
-        Ok((event, json!({ "head": self.tree.head()?.to_string() })))
+        Ok((event, said))
     }
 
-    /// The approved red that was kept for the branch as it is.
+    /// The approved red that was kept for what the branch holds, ledgers aside.
     fn kept_red(&self) -> Result<Option<KeptRed>> {
         let Some(saved) = self.tree.refs(self.issue_number).load("red")? else {
             return Ok(None);
@@ -281,9 +239,10 @@ impl Run<'_> {
         let Ok(key) = serde_json::from_str::<RedKey>(saved.message.trim()) else {
             return Ok(None);
         };
-        // Only the ledger may have changed since.
+        let repo = self.tree.git2();
+        let files = |commit| tree::without_tdd(repo, tree::of_commit(repo, commit)?);
         let fits = match saved.parent {
-            Some(parent) => self.same_files(parent, self.tree.head()?)?,
+            Some(parent) => files(parent)? == self.tree.head_tree()?,
             None => false,
         };
         Ok(fits.then(|| KeptRed {
@@ -293,67 +252,35 @@ impl Run<'_> {
         }))
     }
 
-    /// Whether two commits differ in nothing but ledgers.
-    fn same_files(&self, one: Oid, other: Oid) -> Result<bool> {
-        let repo = self.tree.git2();
-        let files =
-            |commit| -> Result<Oid> { tree::without_tdd(repo, tree::of_commit(repo, commit)?) };
-        Ok(one == other || files(one)? == files(other)?)
-    }
-
     /// Whether the claim under way cannot be gone on with: its trees are gone, or somebody else's commits
     /// came onto the branch since, which its trees would take back.
-    fn is_stale(&self, work: &Work) -> Result<bool> {
+    fn is_moved(&self, head_tree: &str) -> bool {
         let repo = self.tree.git2();
-        let there = |tree: &Tree| Oid::from_str(&tree.0).is_ok_and(|id| repo.find_tree(id).is_ok());
-        if !work.trees().into_iter().all(there) {
-            return Ok(true);
-        }
-        match self.last_head() {
-            Some(known) if repo.find_commit(known).is_ok() => {
-                Ok(!self.same_files(known, self.tree.head()?)?)
-            }
-            _ => Ok(false),
-        }
+        let gone = |tree: &Tree| Oid::from_str(&tree.0).is_ok_and(|id| repo.find_tree(id).is_err());
+        let work = self.state.work.as_ref();
+        self.known_head_tree()
+            .is_some_and(|known| known != head_tree)
+            || work.is_some_and(|w| w.trees().into_iter().any(gone))
     }
 
-    /// The branch's commit as the run last knew it.
-    fn last_head(&self) -> Option<Oid> {
-        self.lines.iter().rev().find_map(|l| {
-            let made = l.event == Kind::Commit || l.event == Kind::Plan;
-            let fields = &l.fields;
-            let name = fields
-                .get("commit")
-                .filter(|_| made && !fields.contains_key("intent"))
-                .or_else(|| fields.get("head").filter(|_| fields.contains_key("input")))?;
-            Oid::from_str(name.as_str()?).ok()
-        })
+    /// The tree of the branch as this run last saw or made it.
+    fn known_head_tree(&self) -> Option<&str> {
+        let mut lines = self.lines.iter().rev();
+        lines.find_map(|l| l.fields.get("head_tree")?.as_str())
     }
 
-    fn put_stale_aside(&mut self, work: &Work) -> Result<()> {
-        let parent = self.last_head();
+    /// Keeps what there is of a claim that is begun again: nothing that was approved or paid for is just gone.
+    fn put_work_aside(&mut self, work: &Work) -> Result<()> {
         let repo = self.tree.git2();
-        let parent = parent.filter(|commit| repo.find_commit(*commit).is_ok());
-        let mut kept = Vec::new();
+        let refs = self.tree.refs(self.issue_number);
+        let before = refs.load("candidate")?.and_then(|saved| saved.parent);
         for tree in work.trees() {
             let tree = oid(Some(tree))?;
             if repo.find_tree(tree).is_ok() {
-                let why = "work on a branch that has moved on since";
-                kept.push(
-                    self.tree
-                        .refs(self.issue_number)
-                        .discard(tree, parent, why)?,
-                );
+                refs.discard(tree, before, "work on a branch that has moved on since")?;
             }
         }
-        self.say(
-            Kind::Check,
-            format!(
-                "the branch has moved on since step {} was begun: it is begun again (put aside: {})",
-                work.step.number,
-                kept.join(", ")
-            ),
-        )
+        Ok(())
     }
 
     pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
@@ -387,42 +314,41 @@ impl Run<'_> {
 
     /// Commits the approved candidate; the tick is in the commit that earns it.
     pub(super) fn commit(&mut self, work: &Work) -> Result<(Event, Value)> {
-        if self.is_stale(work)? {
-            return Err(Bail::needs_user(format!(
-                "Commits came onto the branch {} while step {} ({}) was under way, and its change was made \
-                 without them. Run again: the step is begun again on top of them.",
-                issue_branch_name(self.issue_number),
-                work.step.number,
-                work.step.title
-            ))
-            .into());
-        }
-        self.commit_hand_edit()?;
         let candidate = oid(work.candidate.as_ref())?;
         let subject = match work.claim {
             Claim::Refactor => format!("refactor: {}", work.step.title),
             _ => work.step.title.clone(),
         };
         let phase = work.claim.phase().as_str();
-        let before = self.ledger_in_force()?;
-        let here = before.step(work.step.number);
-        if here.is_none_or(|s| s.title != work.step.title) {
-            return Err(Bail::needs_user(format!(
-                "Step {} ({}) was changed in the ledger by hand when its work was about to be committed. The \
-                 work is kept aside (`veri discarded {}`); run again to go on from the ledger as it is now.",
-                work.step.number, work.step.title, self.issue_number
-            ))
+        // A commit of this claim that was made before a crash is found when the ledger is read.
+        let parent = self.tree.head()?;
+        if self.known_head_tree() != Some(&self.tree.head_tree()?.to_string()) {
+            return Err(Bail::new(
+                Cause::GitFailed,
+                format!(
+                    "Somebody committed to {} while a step was under way, and committing the step on top would undo \
+                     that. Run again: the new commit is taken in, and the step is begun again from it.",
+                    issue_branch_name(self.issue_number)
+                ),
+            )
             .into());
+        }
+        let before = self.ledger_in_force()?;
+        let edit = self.edit_since(parent)?;
+        if let Some(edit) = &edit {
+            self.keep_edit(edit)?;
         }
         let ledger = match work.claim {
             Claim::Refactor => before,
             _ => before.tick(work.step.number)?,
         };
-        let parent = self.tree.head()?;
         let made = self.make_checked_commit(work, candidate, &ledger, &subject, phase, parent);
         let commit = match made {
             Ok(Made::Commit(commit)) => commit,
             Ok(Made::Refused(reasons)) => {
+                if let Some(edit) = &edit {
+                    self.write_ledger(edit)?;
+                }
                 return Ok((Event::CommitRefused { reasons }, Value::Null));
             }
             // What failed after the commit was made does not undo it.
@@ -435,20 +361,23 @@ impl Run<'_> {
             },
         };
         self.crash_point("committed");
-        self.after_commit(work.claim);
+        self.after_commit(work, edit);
         let commit = commit.to_string();
-        Ok((Event::Committed { commit }, Value::Null))
+        Ok((
+            Event::Committed { commit },
+            json!({ "head_tree": self.tree.head_tree()?.to_string() }),
+        ))
     }
 
     /// What was kept for a commit is not needed any more. Best effort: the commit stands.
-    fn after_commit(&mut self, claim: Claim) {
+    fn after_commit(&mut self, work: &Work, edit: Option<Vec<u8>>) {
         let tidied = || -> Result<()> {
             let refs = self.tree.refs(self.issue_number);
             refs.delete("candidate")?;
-            if claim != Claim::Refactor {
+            if work.claim != Claim::Refactor {
                 refs.delete("red")?;
             }
-            self.tree.restore(None)
+            self.restore_after(work, edit)
         };
         if let Err(error) = tidied() {
             drop(self.say(Kind::Commit, format!("after the commit: {error:#}")));
@@ -517,7 +446,7 @@ impl Run<'_> {
                     }
                     tree = got;
                 }
-                ended => return self.made(ended),
+                ended => return self.made(ended, ledger.as_bytes(), parent),
             }
         }
         Err(anyhow!("a commit was tried twice and has no end"))
@@ -533,7 +462,7 @@ impl Run<'_> {
         parent: Oid,
     ) -> Result<Made> {
         let ended = self.try_commit(tree, ledger, subject, phase, step, parent)?;
-        self.made(ended)
+        self.made(ended, ledger, parent)
     }
 
     fn try_commit(
@@ -560,19 +489,22 @@ impl Run<'_> {
         )
     }
 
-    fn made(&mut self, ended: Committed) -> Result<Made> {
+    fn made(&mut self, ended: Committed, ledger: &[u8], parent: Oid) -> Result<Made> {
         match ended {
             Committed::Done(commit) | Committed::Already(commit) => Ok(Made::Commit(commit)),
             Committed::LedgerChanged { oid, bytes } => {
-                // Kept when it still says the same.
-                self.parse_ledger(&bytes).map_err(|e| {
-                    Bail::needs_user(format!(
-                        "A hook changed the ledger {} in commit {oid} so that it cannot be read any more; \
-                         exclude that path from it. {e:#}",
-                        self.ledger_path()
-                    ))
-                })?;
-                Ok(Made::Commit(oid))
+                let path = self.ledger_path();
+                let why = match (self.parse_ledger(&bytes), self.parse_ledger(ledger)) {
+                    (Ok(now), Ok(meant)) if now.steps() == meant.steps() => return Ok(Made::Commit(oid)),
+                    (Ok(_), Ok(_)) => "has other steps or ticks".to_owned(),
+                    (Err(e), _) | (_, Err(e)) => format!("cannot be read any more: {e:#}"),
+                };
+                self.tree.take_back(oid, parent, &path)?;
+                Err(Bail::needs_user(format!(
+                    "A hook changed the ledger {path} while it was committed, so that it {why}. The commit was taken \
+                     back. Exclude that path from the hook, then run again."
+                ))
+                .into())
             }
             Committed::Refused { words, about_ledger: false } => {
                 Ok(Made::Refused(vec![format!("the pre-commit hook refused the commit:\n{words}")]))
@@ -605,7 +537,7 @@ impl Run<'_> {
     /// Drops an unfinished refactor: what there is of it is kept aside.
     pub(super) fn drop_refactor(&mut self, work: &Work) -> Result<(Event, Value)> {
         self.settle_guard()?;
-        let now = self.tree.candidate(&[])?;
+        let now = self.tree.salvage()?;
         let refused = match &work.from {
             crate::machine::From::Tree(tree) => oid(Some(tree))?,
             _ => now,
@@ -614,7 +546,7 @@ impl Run<'_> {
             self.tree
                 .discard(self.issue_number, tree, "a refactor that was dropped")?;
         }
-        self.tree.restore(None)?;
+        self.restore(None)?;
         Ok((Event::Dropped, Value::Null))
     }
 

@@ -4,7 +4,7 @@
 
 use super::run::Run;
 use crate::check::Evidence;
-use crate::event::{Kind, Line, PhaseWord};
+use crate::event::{Kind, Line, PhaseWord, started_leaves};
 use crate::forge::facts::{
     self, Answer, Attempt, Check, Eye, EyeKind, FileChange, LedgerLine, Merge, PhaseStory,
     PullFacts, Refactor, StepKind, StepStory, Tests, Verdict,
@@ -180,6 +180,9 @@ impl Run<'_> {
             issue_ref: self.forge.issue_ref(self.issue_number),
             issue_title: ready.text.title().to_owned(),
             evidence_command: evidence_command(
+                self.repo
+                    .has_remote(&self.ask.remote)
+                    .then_some(&self.ask.remote),
                 &branch,
                 &ready.test_command,
                 &self.settings.config.checks,
@@ -195,7 +198,7 @@ impl Run<'_> {
             ledger_text: String::from_utf8_lossy(ledger.as_bytes()).into_owned(),
             cost_usd: None,
             wall_seconds: self.wall_seconds(),
-            leaves: self.lines.iter().filter(|l| is_a_leafs_end(l)).count() as u32,
+            leaves: started_leaves(&self.lines) as u32,
             suite_runs: self.suite_runs(),
         })
     }
@@ -254,12 +257,22 @@ impl Run<'_> {
     }
 }
 
-/// What a reader runs to see for themselves.
-fn evidence_command(branch: &str, tests: &str, checks: &[String]) -> String {
+/// What a reader runs to see for themselves. Detached: the branch itself is checked out in veri's worktree, and git
+/// refuses it a second time.
+fn evidence_command(
+    remote: Option<&String>,
+    branch: &str,
+    tests: &str,
+    checks: &[String],
+) -> String {
+    let go = match remote {
+        Some(remote) => format!("git fetch {remote} {branch} && git switch --detach FETCH_HEAD"),
+        None => format!("git switch --detach {branch}"),
+    };
     let commands: Vec<&str> = std::iter::once(tests)
         .chain(checks.iter().map(String::as_str))
         .collect();
-    format!("git switch {branch} && {}", commands.join(" && "))
+    format!("{go} && {}", commands.join(" && "))
 }
 
 fn short(id: Oid) -> String {
@@ -274,17 +287,6 @@ fn phase_of(word: &str) -> Option<Phase> {
         "refactor" => Some(Phase::Refactor),
         _ => None,
     }
-}
-
-/// Whether a line tells how a leaf ended that did run. One that a crash or a stop cut off is launched again,
-/// and counts then.
-fn is_a_leafs_end(line: &Line) -> bool {
-    let end = line.fields.get("input").and_then(|i| i.get("leaf-ended"));
-    end.is_some()
-        && !matches!(
-            line.text("end"),
-            "lost" | "never-started" | "refused" | "killed-by-stop"
-        )
 }
 
 fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
@@ -348,6 +350,7 @@ fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
             .test_items_added
             .iter()
             .chain(&change.test_items_changed)
+            .chain(&change.test_functions)
         {
             add(&item.file, test_name(&item.name).as_deref());
         }
@@ -520,7 +523,7 @@ fn tell(story: &mut StepStory, line: &Line) {
             .collect()
     };
     match line.event {
-        Kind::Exit if !matches!(line.text("end"), "answered" | "") && is_a_leafs_end(line) => {
+        Kind::Exit if !matches!(line.text("end"), "answered" | "") && line.ends_a_leaf() => {
             attempt.ended = Some(format!("{} {}", line.actor, line.text("said")));
         }
         Kind::Check if line.fields.contains_key("result") => {

@@ -37,6 +37,16 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     if let Some(failed) = error.downcast_ref::<SetupFailed>() {
         return Some(Bail::needs_user(failed.to_string()));
     }
+    // libgit2 has no kind for it, only the system's words.
+    let of_git = error.chain().find_map(|e| e.downcast_ref::<git2::Error>());
+    let full = [
+        "No space left on device",
+        "Read-only file system",
+        "Disk quota exceeded",
+    ];
+    if of_git.is_some_and(|e| full.iter().any(|words| e.message().contains(words))) {
+        return Some(storage_failed(error));
+    }
     use std::io::ErrorKind as K;
     let io = error
         .chain()
@@ -51,12 +61,12 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
             | K::FileTooLarge
             | K::NotADirectory
     );
-    storage.then(|| {
-        Bail::new(
-            Cause::StorageFailed,
-            format!(
-                "{error:#}. Nothing finished is lost: make room or give access, and run again."
-            ),
-        )
-    })
+    storage.then(|| storage_failed(error))
+}
+
+fn storage_failed(error: &anyhow::Error) -> Bail {
+    Bail::new(
+        Cause::StorageFailed,
+        format!("{error:#}. Nothing finished is lost: make room or give access, and run again."),
+    )
 }

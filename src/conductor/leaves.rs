@@ -1,7 +1,8 @@
 //! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
 
+use super::launch_files::{Files, not_found};
 use super::record::{Entry, of_leaf};
-use super::run::Run;
+use super::run::{JOURNAL_TOUCHED, Run};
 use crate::agent::{self, Launch, Place, Seclusion};
 use crate::answer;
 use crate::blind::{
@@ -110,10 +111,6 @@ impl Run<'_> {
     }
 
     fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
-        if !self.is_in_hands() {
-            // Whatever differs now is a person's.
-            self.commit_hand_edit()?;
-        }
         let start = self.start_tree(&leaf.from)?;
         // From here on, what is in the working tree is the leaf's until it is collected or put back.
         self.write(Entry::new(
@@ -125,7 +122,7 @@ impl Run<'_> {
         let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
         let kept = self.set_aside(start, &why)?.or(self.kept.take());
         let kept = kept.map(|reference| Kept { reference });
-        self.tree.restore(start)?;
+        self.restore(start)?;
         self.furnish()?;
         let records = self.records()?;
         let files = Files::below(&records, &id);
@@ -321,11 +318,15 @@ impl Run<'_> {
             grace: GRACE,
             output_cap: Some(self.settings.output_cap()),
         };
+        if leaf.role == Role::Developer {
+            self.journal.copy_to(&self.tree.journal_copy())?;
+        }
         self.crash_point("launching");
         let mut running = leaf::start(records, &spec)?;
         self.crash_point("started");
         let end = running.wait(None, &mut || self.glance());
         let end = self.or_ended(end, records, running.name())?;
+        self.mend_journal()?;
         let record = running
             .record()?
             .map(|r| serde_json::to_value(&r))
@@ -337,6 +338,14 @@ impl Run<'_> {
             nonce.map(Nonce::as_str),
             record,
         )
+    }
+
+    /// The journal lies within a developer's reach.
+    pub(super) fn mend_journal(&mut self) -> Result<()> {
+        if self.journal.mend()? {
+            self.found(JOURNAL_TOUCHED.to_owned())?;
+        }
+        Ok(())
     }
 
     /// A leaf that cannot be waited for is not left running.
@@ -394,12 +403,15 @@ impl Run<'_> {
         stdout: &Path,
         nonce: Option<&str>,
     ) -> Result<LeafEnd> {
-        let (bytes, _) = tail(stdout, ANSWER_BYTES).with_context(|| {
-            format!(
-                "reading what the leaf {} answered",
-                leaf_name(leaf.role, leaf.phase)
-            )
-        })?;
+        let bytes = match tail(stdout, ANSWER_BYTES) {
+            Ok((bytes, _)) => bytes,
+            // A developer can remove the file from its working tree; its work is what counts.
+            Err(e) if leaf.role == Role::Developer && not_found(&e) => Vec::new(),
+            Err(e) => {
+                let name = leaf_name(leaf.role, leaf.phase);
+                return Err(e).with_context(|| format!("reading what the leaf {name} answered"));
+            }
+        };
         match leaf.role {
             Role::Developer => {
                 let words = Rationale::from_output(bytes);
@@ -532,7 +544,7 @@ impl Run<'_> {
     /// Unfinished work of an earlier launch is kept; gives where. `start` and a known candidate are not lost
     /// without that.
     pub(super) fn set_aside(&mut self, start: Option<Oid>, why: &str) -> Result<Option<String>> {
-        let now = self.tree.candidate(&[])?;
+        let now = self.tree.salvage()?;
         if Some(now) == start || now == self.tree.head_tree()? {
             return Ok(None);
         }
@@ -556,69 +568,6 @@ impl Run<'_> {
             .as_deref()
             .ok_or_else(|| anyhow!("no snapshot is in force"))?;
         Ok(Oid::from_str(id)?)
-    }
-}
-
-/// The files of one launch.
-pub(super) struct Files {
-    prompt: PathBuf,
-    stdout: PathBuf,
-    stderr: PathBuf,
-    /// A verifier's folder, which goes when it has ended.
-    temp: Option<PathBuf>,
-}
-
-impl Files {
-    fn below(records: &Records, id: &LaunchId) -> Files {
-        Files {
-            prompt: records.run(id, "prompt"),
-            stdout: records.run(id, "out"),
-            stderr: records.run(id, "err"),
-            temp: None,
-        }
-    }
-
-    fn at(temp: &Path) -> Files {
-        let folder = temp.join("leaf");
-        Files {
-            prompt: folder.join("prompt"),
-            stdout: folder.join("out"),
-            stderr: folder.join("err"),
-            temp: Some(temp.to_owned()),
-        }
-    }
-
-    fn in_temp(temp: &Path) -> Files {
-        // Made with the temporary folder, or the launch fails saying so.
-        let _ = std::fs::create_dir_all(temp.join("leaf"));
-        Files::at(temp)
-    }
-
-    /// Where the answer stands: where it was written, or where that was kept.
-    pub(super) fn answer(&self, records: &Records, id: &LaunchId) -> PathBuf {
-        match self.stdout.exists() {
-            true => self.stdout.clone(),
-            false => records.run(id, "out"),
-        }
-    }
-
-    /// A verifier's words go where every launch's are, once it can no longer see them there.
-    pub(super) fn keep(&self, records: &Records, id: &LaunchId) {
-        let Some(temp) = &self.temp else { return };
-        for (from, what) in [
-            (&self.prompt, "prompt"),
-            (&self.stdout, "out"),
-            (&self.stderr, "err"),
-        ] {
-            let to = records.run(id, what);
-            // Its shim has linked its output there already: copying a file onto itself would empty it.
-            if !to.exists() {
-                // What cannot be kept is not needed to go on.
-                let new = to.with_extension("new");
-                let _ = std::fs::copy(from, &new).and_then(|_| std::fs::rename(&new, &to));
-            }
-        }
-        let _ = std::fs::remove_dir_all(temp);
     }
 }
 

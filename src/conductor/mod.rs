@@ -6,9 +6,11 @@
 mod candidate;
 mod checks;
 mod commits;
+mod edited;
 mod facts;
 mod failures;
 mod furnish;
+mod launch_files;
 mod leaves;
 mod perform;
 mod pick_up;

@@ -2,15 +2,16 @@
 //! launch, a working tree in a leaf's hands, lines that were owed, an end that was not told.
 
 use super::record::{self, Entry};
-use super::run::Run;
+use super::run::{JOURNAL_TOUCHED, Run};
 use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records};
 use crate::machine::{At, Effect, Ending, Event, Renew, Stage};
+use crate::plan::Plan;
 use crate::role::Role;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
@@ -19,20 +20,24 @@ const CLOCK_SLACK: Duration = Duration::from_secs(1);
 /// The leaves, and what is run for them, that a conductor launches in the working tree's records.
 const OWN_LEAVES: [&str; 4] = ["plan", "develop-", "verify-", "setup"];
 
+/// What was found while the journal was opened.
+pub(super) struct Left {
+    /// Where a torn last line was put.
+    pub(super) torn: Option<PathBuf>,
+    /// Whether a leaf had touched the journal, which was put back.
+    pub(super) mended: bool,
+    /// Lines of other issues in the same working tree.
+    pub(super) others: Vec<Line>,
+    /// What the last input of this issue asked for.
+    pub(super) owed: Vec<Effect>,
+}
+
 impl Run<'_> {
     /// Tells the machine that this start begins, after settling what an earlier one left open.
-    ///
-    /// `owed`: what the journal's last input asked for.
-    pub(super) fn begin(
-        &mut self,
-        torn: Option<&Path>,
-        others: &[Line],
-        owed: &[Effect],
-        plan: Option<crate::plan::Plan>,
-    ) -> Result<()> {
+    pub(super) fn begin(&mut self, left: &Left, plan: Option<Plan>) -> Result<()> {
         let limits = self.settings.limits(self.ask.plan_only);
         let fresh = matches!(self.state.at, At::New);
-        if let Some(torn) = torn {
+        if let Some(torn) = &left.torn {
             let said = format!(
                 "a torn last line of the journal was set aside in {}",
                 torn.display()
@@ -40,10 +45,13 @@ impl Run<'_> {
             self.say(Kind::Resume, said)?;
         }
         self.remove_dead_locks()?;
-        self.write_what_is_owed(owed)?;
+        self.write_what_is_owed(&left.owed)?;
         let unwinding = self.state.at.clone();
         self.settle_open_launch()?;
-        self.end_strays(others)?;
+        self.end_strays(&left.others)?;
+        if left.mended {
+            self.found(JOURNAL_TOUCHED.to_owned())?;
+        }
         self.take_tree_back()?;
         if fresh {
             return self.feed(Event::Begun { limits, plan }, None, Value::Null);
@@ -223,9 +231,8 @@ impl Run<'_> {
             Some(from) => self.start_tree(from)?,
             None => None,
         };
-        self.keep_ledger_of_leaf()?;
         self.kept = self.set_aside(start, "unfinished work of a leaf that was cut off")?;
-        self.tree.restore(None)?;
+        self.restore(None)?;
         let said = match &self.kept {
             Some(kept) => format!(
                 "unfinished work is kept in {kept} (`veri discarded {}`)",

@@ -200,7 +200,10 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
             Kind::Plan,
             json!({ "criteria": plan.criteria.len(), "planned": plan.steps.len() }),
         )
-        .say(format!("planned {} steps", plan.steps.len())),
+        .say(match plan.steps.len() {
+            1 => "planned 1 step".to_owned(),
+            steps => format!("planned {steps} steps"),
+        }),
         LeafEnd::Malformed { reason } => entry(
             Kind::Plan,
             json!({ "result": "invalid", "reasons": [reason] }),
@@ -227,9 +230,8 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
         }
         LeafEnd::Failed { code } => entry(Kind::Exit, json!({ "end": "failed", "code": code }))
             .say(format!("exited with code {code}")),
-        LeafEnd::Stuck => {
-            entry(Kind::Exit, json!({ "end": "killed-stuck" })).say("was stuck and is killed")
-        }
+        LeafEnd::Stuck => entry(Kind::Exit, json!({ "end": "killed-stuck" }))
+            .say("did not end in time: it is stuck, and is killed with all that it started"),
         LeafEnd::Stopped => {
             entry(Kind::Exit, json!({ "end": "killed-by-stop" })).say("is ended by the stop")
         }
@@ -242,7 +244,8 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
         .say("was killed by somebody else"),
         LeafEnd::Lost => entry(Kind::Exit, json!({ "end": "lost" }))
             .say("was lost while no conductor watched; it is launched again"),
-        LeafEnd::NeverStarted => entry(Kind::Exit, json!({ "end": "never-started" })),
+        LeafEnd::NeverStarted => entry(Kind::Exit, json!({ "end": "never-started" }))
+            .say("had not been started when its conductor ended; it is launched now"),
         LeafEnd::SpawnFailed { detail } => entry(
             Kind::Exit,
             json!({ "end": "spawn-failed", "detail": detail }),

@@ -23,6 +23,10 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
 
+/// What a developer is told that wrote, moved or removed the journal.
+pub(super) const JOURNAL_TOUCHED: &str =
+    "the journal .tdd/events.jsonl was touched: it is veri's and was put back; leave it alone";
+
 /// One start of the conductor.
 pub(super) struct Run<'a> {
     pub(super) ask: &'a Ask,
@@ -198,6 +202,8 @@ impl Run<'_> {
             )?;
         }
         let publishing = matches!(self.state.at, At::Publishing);
+        // A developer may be at work beside the journal: nothing of its making is built upon.
+        self.mend_journal()?;
         self.feed(Event::StopAsked { mode }, None, Value::Null)?;
         if publishing {
             self.say(

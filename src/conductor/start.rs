@@ -1,6 +1,7 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
 use super::failures::known_cause;
+use super::pick_up::Left;
 use super::run::Run;
 use super::settings::Settings;
 use super::signals::Asked;
@@ -11,7 +12,7 @@ use crate::event::Line;
 use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
 use crate::git::{Repo, WorkTree};
-use crate::journal::{Journal, Source};
+use crate::journal::{self, Journal, Source};
 use crate::leaf::{LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
 use crate::machine::{Effect, Event, State, next};
@@ -162,11 +163,14 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         WorkTree::linked(&repo, &tree_path, head)?
     };
     let tree = tree.with_own_files(own_files(&repo, &settings, ask));
+    let journal_path = tree.tdd().join("events.jsonl");
     std::fs::create_dir_all(tree.tdd().join("runs"))
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
     tree.exclude_runtime_files()?;
 
-    let (journal, all) = Journal::open(&tree.tdd().join("events.jsonl"))?;
+    // A developer that outlived its conductor had the journal within its reach.
+    let mended = journal::recover(&journal_path, &tree.journal_copy())?;
+    let (journal, all) = Journal::open(&journal_path)?;
     let torn = journal.torn().map(Path::to_owned);
     let (lines, others): (Vec<Line>, Vec<Line>) =
         all.into_iter().partition(|l| l.issue == issue_number);
@@ -199,7 +203,13 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         kept: None,
         _lock: lock,
     };
-    run.begin(torn.as_deref(), &others, &owed, given_plan)?;
+    let left = Left {
+        torn,
+        mended,
+        others,
+        owed,
+    };
+    run.begin(&left, given_plan)?;
     Ok(Ok(run))
 }
 

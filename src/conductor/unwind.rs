@@ -1,6 +1,5 @@
 //! The end of a run that cannot or shall not go on: unfinished work kept aside, the working tree put back.
 
-use super::commits::Edit;
 use super::run::Run;
 use super::stop;
 use crate::event::Kind;
@@ -30,26 +29,15 @@ impl Run<'_> {
     }
 
     fn put_back(&mut self, ending: &Ending) -> Result<Option<String>> {
-        // An edit of the ledger is a person's unless a leaf had its hands on it.
-        let edit = match self.is_in_hands() {
-            true => None,
-            false => self.ledger_edit()?,
-        };
         self.settle_guard()?;
-        if edit.is_none() {
-            self.keep_ledger_of_leaf()?;
-        }
-        let now = self.tree.candidate(&[])?;
+        let now = self.tree.salvage()?;
         let why = match ending {
             Ending::Bailed(bail) => format!("unfinished when the run bailed ({})", bail.cause),
             Ending::Stopped(mode) => format!("unfinished when the run was stopped ({mode})"),
             Ending::Done { .. } | Ending::Planned => "unfinished at the end of the run".to_owned(),
         };
         let kept = self.tree.discard(self.issue_number, now, &why)?;
-        self.tree.restore(None)?;
-        if let Some(Edit::Bytes(bytes)) = edit {
-            self.write_ledger(&bytes)?;
-        }
+        self.restore(None)?;
         Ok(kept)
     }
 }

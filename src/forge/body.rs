@@ -30,7 +30,10 @@ pub fn render(facts: &PullFacts) -> String {
         "criteria",
     );
     out.push_str("## Needs your eye\n\n");
-    push_bounded(&mut out, eye(facts).iter().map(eye_line), 10_000, "points");
+    match eye(facts).as_slice() {
+        [] => out.push_str(NOTHING_FOR_THE_EYE),
+        points => push_bounded(&mut out, points.iter().map(eye_line), 10_000, "points"),
+    }
     out.push_str(&format!(
         "\n## See for yourself\n\nThis repeats the evidence in your clone:\n\n{}\n",
         command_fence(&facts.evidence_command, 3_000)
@@ -132,7 +135,12 @@ fn step_line(step: &Step) -> String {
     });
     let mut out = format!("{}. **{}**", step.number, inline(&step.title, 240));
     if !step.commits.is_empty() {
-        out.push_str(&format!(" — {}", listed(commits)));
+        let commits: Vec<String> = commits.collect();
+        let commits = match commits.as_slice() {
+            [code, tidied] => format!("{code}, {tidied}"),
+            _ => listed(commits.into_iter()),
+        };
+        out.push_str(&format!(" — {commits}"));
     }
     if !step.files_changed.is_empty() {
         let files = step.files_changed.iter().map(|file| {
@@ -273,17 +281,11 @@ fn eye(facts: &PullFacts) -> Vec<Eye> {
         }
     }
     eye.sort_by_key(|point| (point.what, point.step));
-    if eye.is_empty() {
-        return vec![Eye {
-            what: EyeKind::Other,
-            step: None,
-            detail: "nothing out of the ordinary: no existing test, dependency, CI file, hook or \
-                     configuration was changed, no assumption was made, no step is without a test"
-                .to_owned(),
-        }];
-    }
     eye
 }
+
+const NOTHING_FOR_THE_EYE: &str = "Nothing out of the ordinary: no existing test, dependency, CI file, hook or \
+     configuration was changed, no assumption was made, and no step is without a test.\n";
 
 fn eye_words(what: EyeKind) -> &'static str {
     match what {

@@ -185,7 +185,7 @@ fn a_quiet_run_says_that_nothing_needs_an_eye() {
     facts.eye.clear();
     facts.steps.pop();
     facts.criteria[1].inferred = None;
-    assert!(render(&facts).contains("nothing out of the ordinary"));
+    assert!(render(&facts).contains("Nothing out of the ordinary"));
     facts.merge = Merge::Clean {
         suite_passed: false,
     };

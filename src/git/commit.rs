@@ -168,13 +168,7 @@ impl WorkTree {
                 .filter(|change| change.path != commit.ledger_path.as_bytes())
                 .collect();
             if !others.is_empty() {
-                let tool = self
-                    .git
-                    .quiet(["update-ref", "-m", "veri: moved back", "HEAD"]);
-                let tool = tool.args([commit.parent.to_string(), oid.to_string()]);
-                run::must(tool, "moving the branch back")?;
-                self.index_to(&commit.parent.to_string())?;
-                self.ledger_of_head(commit.ledger_path)?;
+                self.take_back(oid, commit.parent, commit.ledger_path)?;
                 let got = tree::without_tdd(&self.git2, got)?;
                 return Ok(Committed::TreeDiffers { got });
             }
@@ -189,6 +183,20 @@ impl WorkTree {
             oid,
             bytes: bytes.unwrap_or_default(),
         })
+    }
+
+    /// Takes a commit that was just made back: branch, index and ledger as before; the working tree stays.
+    ///
+    /// # Errors
+    /// git-failed: the branch has moved on.
+    pub fn take_back(&self, oid: Oid, parent: Oid, ledger_path: &str) -> Result<()> {
+        let tool = self
+            .git
+            .quiet(["update-ref", "-m", "veri: moved back", "HEAD"]);
+        let tool = tool.args([parent.to_string(), oid.to_string()]);
+        run::must(tool, "moving the branch back")?;
+        self.index_to(&parent.to_string())?;
+        self.ledger_of_head(ledger_path)
     }
 
     /// Whether a commit was made for this request: its only parent, and every trailer.

@@ -71,6 +71,11 @@ pub struct Guard {
     pub(super) whole: Vec<Watched>,
     /// Folders of hooks, and what they held.
     pub(super) hooks: Vec<Hooks>,
+    /// Files of `.tdd/` that are neither a leaf's own records nor the journal: the ledgers, a person's edits of
+    /// them included, and what is in force.
+    pub(super) tdd: Vec<Watched>,
+    /// The names of what is kept of earlier launches; None where there is no folder of them.
+    pub(super) runs: Option<Vec<String>>,
     /// Configuration files, put back key by key.
     pub(super) config: Vec<Watched>,
     /// All direct refs.
@@ -79,6 +84,15 @@ pub struct Guard {
     pub(super) stash: Vec<String>,
     /// Repositories within the working tree that it does not ignore.
     pub(super) nested: Vec<String>,
+}
+
+impl Guard {
+    /// What a ledger held when the guard was set up; None when there was no such file. `name` is its name in
+    /// `.tdd/`. A leaf's change of it is not undone by `settle`: whoever ticks steps knows what it should be.
+    pub fn ledger(&self, name: &str) -> Option<Vec<u8>> {
+        let is_it = |file: &&Watched| file.path.file_name().is_some_and(|found| found == name);
+        self.tdd.iter().find(is_it)?.content.kept()
+    }
 }
 
 /// What a leaf did to git.
@@ -138,6 +152,11 @@ impl WorkTree {
             ties: self.ties()?,
             whole: self.whole()?,
             hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,
+            runs: names(&self.tdd().join("runs"))?,
+            tdd: tdd_files(&self.tdd())?
+                .into_iter()
+                .map(Watched::of)
+                .collect::<Result<_>>()?,
             config: files.into_iter().map(Watched::of).collect::<Result<_>>()?,
             refs: self.direct_refs()?,
             stash: self
@@ -279,6 +298,45 @@ impl Hooks {
         paths.sort();
         Ok(paths)
     }
+}
+
+/// What stands at the top of `.tdd/`, without what changes while a leaf runs: the records of leaves, the journal
+/// (which its writer mends), a stop request.
+pub(super) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
+    const RECORDS: &[&str] = &["pid", "exit", "out", "err", "lock"];
+    let entries = match fs::read_dir(tdd) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).with_context(|| format!("{}", tdd.display())),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let record = path
+            .extension()
+            .is_some_and(|e| RECORDS.iter().any(|r| e == *r));
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
+        let own = matches!(name, "runs" | "stop" | "lock") || name.starts_with("events.");
+        if !record && !own {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// What a folder holds; None when it is not there.
+pub(super) fn names(folder: &Path) -> Result<Option<Vec<String>>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e).with_context(|| format!("{}", folder.display())),
+    };
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names.collect::<Result<_>>().map(Some)
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

@@ -136,7 +136,7 @@ impl WorkTree {
         for entry in entries {
             let name = entry?.file_name();
             let Some(text) = name.to_str() else { continue };
-            if !(text.starts_with("issue-") && text.ends_with(".md")) {
+            if !tree::is_ledger(text) {
                 continue;
             }
             let path = format!("{TDD}/{text}");

@@ -4,7 +4,7 @@
 //! leaf has set up.
 
 use super::config;
-use super::guard::{Guard, Head, Hooks, Settled};
+use super::guard::{self, Guard, Head, Hooks, Settled};
 use super::repo;
 use super::run;
 use super::snapshot::{self, Content, Watched};
@@ -32,6 +32,7 @@ impl Guard {
         let mut kept = Kept::new();
         let aside = wt.git_dir.join("veri-aside");
         self.files_back(&aside, &mut settled, &mut kept)?;
+        self.tdd_back(wt, issue, &aside, &mut settled, &mut kept)?;
         self.config_back(wt, &aside, &mut settled, &mut kept)?;
         keep_files(wt, issue, &kept)?;
         self.head_back(wt, issue, &mut settled)?;
@@ -59,6 +60,60 @@ impl Guard {
             for file in &hooks.files {
                 file_back(file, aside, settled, kept)?;
             }
+        }
+        Ok(())
+    }
+
+    /// `.tdd/` as it was. The issue's own ledger is the conductor's to put back: it knows what it should be.
+    fn tdd_back(
+        &self,
+        wt: &WorkTree,
+        issue: u64,
+        aside: &Path,
+        settled: &mut Settled,
+        kept: &mut Kept,
+    ) -> Result<()> {
+        let tdd = wt.tdd();
+        let ledger = tdd.join(format!("issue-{issue}.md"));
+        if let Some(runs) = &self.runs {
+            for folder in [tdd.clone(), tdd.join("runs")] {
+                match fs::symlink_metadata(&folder) {
+                    Ok(meta) if meta.is_dir() => continue,
+                    Ok(_) => snapshot::move_aside(&folder, aside)?,
+                    Err(_) => {}
+                }
+                fs::create_dir_all(&folder)?;
+                let said = format!("{} was removed", folder.display());
+                settled.tampered.push(said);
+            }
+            let left = guard::names(&tdd.join("runs"))?.unwrap_or_default();
+            let gone = runs.iter().filter(|name| !left.contains(name)).count();
+            if gone > 0 {
+                settled.tampered.push(format!(
+                    "{gone} files of {} were removed, which are the records of earlier launches",
+                    tdd.join("runs").display()
+                ));
+            }
+        }
+        for path in guard::tdd_files(&tdd)? {
+            if path == ledger || self.tdd.iter().any(|file| file.path == path) {
+                continue;
+            }
+            if fs::symlink_metadata(&path)?.is_file() {
+                let new = Watched {
+                    path,
+                    content: Content::Absent,
+                };
+                file_back(&new, aside, settled, kept)?;
+            } else {
+                snapshot::move_aside(&path, aside)?;
+                settled
+                    .tampered
+                    .push(format!("{} was made", path.display()));
+            }
+        }
+        for file in self.tdd.iter().filter(|file| file.path != ledger) {
+            file_back(file, aside, settled, kept)?;
         }
         Ok(())
     }

@@ -86,6 +86,35 @@ impl<'a> PrivateIndex<'a> {
         if !out.success() {
             return Err(unstageable(&out));
         }
+        self.leave_out(leave_out)
+    }
+
+    /// Stages of these paths all that git can: whatever fails is halved until single paths are left out.
+    fn stage_what_can_be(&self, paths: &[&[u8]]) -> Result<()> {
+        let mut specs = Vec::new();
+        for path in paths {
+            specs.extend_from_slice(b":(top,literal)");
+            specs.extend_from_slice(path);
+            specs.push(0);
+        }
+        let tool = self
+            .quiet(&["-c", "advice.addEmbeddedRepo=false", "add", "--all"])
+            .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
+            .stdin(specs);
+        if paths.is_empty() || run::run(tool, "staging what can be staged")?.success() {
+            return Ok(());
+        }
+        match paths.split_at(paths.len() / 2) {
+            ([], _) => Ok(()),
+            (first, second) => {
+                self.stage_what_can_be(first)?;
+                self.stage_what_can_be(second)
+            }
+        }
+    }
+
+    /// Makes veri's own files and these paths what HEAD has.
+    fn leave_out(&self, leave_out: &[Vec<u8>]) -> Result<()> {
         // Taken out afterwards: `git add` fails on an excluded path that is also ignored (2.47).
         let mut paths = Vec::new();
         for path in own_paths(self.wt).chain(leave_out.iter().map(Vec::as_slice)) {
@@ -123,6 +152,34 @@ impl WorkTree {
     /// `CannotStage` when something in the working tree is to blame; git-failed.
     pub fn candidate(&self, leave_out: &[Vec<u8>]) -> Result<Oid> {
         let index = self.staged(leave_out)?;
+        tree::without_tdd(&self.git2, index.write_tree()?)
+    }
+
+    /// As `candidate` of everything, without what git cannot stage: what is there to be put aside.
+    ///
+    /// # Errors
+    /// git-failed.
+    pub fn salvage(&self) -> Result<Oid> {
+        let index = PrivateIndex::of_head(self)?;
+        match index.stage(&[]) {
+            Err(error) if error.is::<CannotStage>() => {
+                index.read_tree("HEAD")?;
+                let listed = index.quiet(&[
+                    "ls-files",
+                    "-z",
+                    "--others",
+                    "--modified",
+                    "--deleted",
+                    "--exclude-standard",
+                    "--deduplicate",
+                ]);
+                let listed = run::must(listed, "listing what changed")?;
+                let paths: Vec<&[u8]> = run::nul_separated(&listed.stdout).collect();
+                index.stage_what_can_be(&paths)?;
+                index.leave_out(&[])?;
+            }
+            other => other?,
+        }
         tree::without_tdd(&self.git2, index.write_tree()?)
     }
 

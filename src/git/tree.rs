@@ -12,6 +12,11 @@ pub const TDD: &str = ".tdd";
 /// veri's own configuration in a working tree: never dirt, never part of a candidate.
 pub(super) const OWN_CONFIG: &[u8] = b".veri.toml";
 
+/// Whether a file of `.tdd/` is a ledger, by its name.
+pub(super) fn is_ledger(name: &str) -> bool {
+    name.starts_with("issue-") && name.ends_with(".md")
+}
+
 /// The tree of a commit.
 ///
 /// # Errors

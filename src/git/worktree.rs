@@ -123,6 +123,11 @@ impl WorkTree {
         self.path.join(TDD)
     }
 
+    /// Where a copy of the journal is kept while a leaf is at work beside the journal itself.
+    pub fn journal_copy(&self) -> PathBuf {
+        self.git_dir.join("veri-journal.jsonl")
+    }
+
     /// The repository as git2 sees it from here.
     pub fn git2(&self) -> &Repository {
         &self.git2

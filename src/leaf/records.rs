@@ -193,6 +193,19 @@ impl Records {
             .create(&runs)
             .with_context(|| format!("cannot make the folder {}", runs.display()))
     }
+
+    /// Makes the folders again where a leaf has removed them or put something else in their place: how it ended
+    /// must be recorded all the same.
+    pub(super) fn make_again(&self) -> io::Result<()> {
+        for folder in [&self.dir, &self.runs()] {
+            match fs::symlink_metadata(folder) {
+                Ok(meta) if !meta.is_dir() => fs::remove_file(folder)?,
+                _ => {}
+            }
+        }
+        let runs = self.runs();
+        DirBuilder::new().recursive(true).mode(0o700).create(runs)
+    }
 }
 
 /// `.pid`: what the shim wrote before it spawned the leaf.

@@ -113,6 +113,7 @@ fn run() -> Result<(), Failure> {
     let streams = output::streams(stdout, stderr);
     let (name, launch) = (&shim.order.name, &shim.order.launch);
     // Output that cannot be kept (a full disk) is lost; how the leaf ended must not be.
+    shim.records.make_again().map_err(Failure::Record)?;
     let kept = output::keep(&shim.records, name, launch, &streams);
     let written = shim.records.write(name, launch, "exit", &exit);
     written.and(kept).map_err(Failure::Record)

@@ -53,9 +53,9 @@ pub enum Event {
         red: Option<KeptRed>,
         /// The commit of the claim under way, when it was made and a crash came before its record.
         committed: Option<String>,
-        /// Whether the claim under way no longer stands on the branch: somebody else's commits came in
-        /// between, or its trees are gone.
-        stale: bool,
+        /// Whether the claim under way cannot be gone on with: somebody has changed what the branch holds since
+        /// work on it was last begun or committed, or its trees are gone.
+        moved: bool,
     },
     /// What a developer left was taken.
     Collected(Collected),

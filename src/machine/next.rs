@@ -112,7 +112,7 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
                 steps,
                 red,
                 committed,
-                stale,
+                moved,
             },
         ) => {
             if let Some(mut work) = state.work.take() {
@@ -122,7 +122,8 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
                         state.at = At::Working;
                         return Ok(());
                     }
-                } else if !stale && work::still_current(&work, &steps) {
+                } else if !moved && work::still_current(&work, &steps) {
+                    // Trees of unfinished work would undo what a person has committed since.
                     return continue_work(state, work, &steps);
                 } else if let Some(tree) = work.red {
                     notes.push(Effect::Note(Notice::RedStale(tree)));

@@ -1,21 +1,26 @@
 //! A later start: where to go on, and which budgets are new.
 
 use super::event::Renew;
-use super::state::{At, Ending, From, Limits, Stage, State, Work};
-use crate::cause::Cause;
+use super::state::{At, Ending, Feedback, FeedbackKind, From, Limits, Stage, State, Work};
+use super::work;
+use crate::cause::{Bail, Cause};
 use crate::role::Claim;
 
 /// Goes back to preflight, remembering where the run stood.
 pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
     state.limits = limits;
     state.stop = None;
-    let spent = match &state.at {
-        At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => Some(bail.cause),
+    let bailed = match &state.at {
+        At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => Some(bail.clone()),
         _ => None,
     };
     match renew {
         Renew::All => renew_all(state),
-        Renew::Spent => renew_spent(state, spent),
+        Renew::Spent => renew_spent(state, bailed.as_ref().map(|b| b.cause)),
+    }
+    // A preflight that failed has not come to the work.
+    if let (Some(bail), Some(work), None) = (&bailed, &mut state.work, &state.then) {
+        try_again(work, bail);
     }
     let then = match std::mem::replace(&mut state.at, At::Preflight) {
         // Interrupted before preflight had passed: what was remembered then still holds.
@@ -29,6 +34,25 @@ pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
         At::Unwinding(_) | At::Ended(_) => state.then.take().map(|at| *at),
     };
     state.then = then.map(Box::new);
+}
+
+/// After a bail the working tree is put back, and what could not be done is tried again.
+fn try_again(work: &mut Work, bail: &Bail) {
+    match work.stage {
+        // A suite that could not run or was killed: once more, and then it is for the developer to mend, who may
+        // have brought it about.
+        Stage::Check if matches!(bail.cause, Cause::NeedsUser | Cause::KilledExternal) => {
+            work.check_bails += 1;
+            if work.check_bails > 1 {
+                let feedback = Feedback {
+                    kind: FeedbackKind::Check,
+                    reasons: vec![bail.detail.clone()],
+                };
+                work::send_back(work, feedback);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn is_collecting(work: &Work) -> bool {

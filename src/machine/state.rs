@@ -188,6 +188,8 @@ pub struct Work {
     pub red: Option<Tree>,
     /// Whether a test of this red has already passed at once and been sent back for it.
     pub passed_at_once: bool,
+    /// How often the run has bailed over the checks of this candidate, for what may be its own doing.
+    pub check_bails: u32,
     /// Why the developer is asked again.
     pub feedback: Option<Feedback>,
     /// Old tests that this red has to change first.

@@ -31,6 +31,7 @@ pub(super) fn begin(step: Step, last: bool, red: Option<KeptRed>, notes: &mut Ve
         candidate: None,
         red,
         passed_at_once: false,
+        check_bails: 0,
         feedback: None,
         reopened: Vec::new(),
         reopens: 0,
@@ -411,6 +412,7 @@ fn new_phase(work: &mut Work, claim: Claim) {
     work.from = From::Head;
     work.candidate = None;
     work.passed_at_once = false;
+    work.check_bails = 0;
     work.feedback = None;
 }
 
@@ -420,11 +422,7 @@ fn revise(state: &mut State, work: &mut Work, feedback: Feedback, notes: &mut Ve
     if work.claim == Claim::AlreadyThere {
         work.claim = Claim::Red;
     }
-    if let Some(candidate) = work.candidate.take() {
-        work.from = From::Tree(candidate);
-    }
-    work.stage = Stage::Develop;
-    work.feedback = Some(feedback.clone());
+    send_back(work, feedback.clone());
     if work.revisions < state.limits.revisions {
         work.revisions += 1;
         notes.push(Effect::Note(Notice::Revise {
@@ -450,6 +448,16 @@ fn revise(state: &mut State, work: &mut Work, feedback: Feedback, notes: &mut Ve
         );
     }
     false
+}
+
+/// The developer again, from its candidate, told why.
+pub(super) fn send_back(work: &mut Work, feedback: Feedback) {
+    if let Some(candidate) = work.candidate.take() {
+        work.from = From::Tree(candidate);
+    }
+    work.stage = Stage::Develop;
+    work.check_bails = 0;
+    work.feedback = Some(feedback);
 }
 
 fn out_of_launches(state: &mut State, work: &mut Work, who: &str) {

@@ -10,8 +10,8 @@ pub use detect::{Detection, detect};
 pub use paths::TestPaths;
 pub use results::{ResultKey, Results};
 
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize, Serializer};
+use std::path::{Path, PathBuf};
 
 /// How one run of a suite (or an extra check) ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,10 +59,16 @@ pub struct SuiteRun {
     pub end: SuiteEnd,
     /// Wall time in milliseconds.
     pub wall_ms: u64,
-    /// Where both its streams are kept.
+    /// Where both its streams are kept. Stored as text for people: the path itself is found again by name.
+    #[serde(serialize_with = "as_text")]
     pub log: PathBuf,
     /// Whether the result is from an earlier run on the same tree, command and dependencies.
     pub remembered: bool,
+}
+
+/// A path that is not UTF-8 has no other form in JSON.
+fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 impl SuiteRun {

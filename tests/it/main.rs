@@ -1,18 +1,35 @@
 //! Every test that needs real git, real processes or the real binary, in one binary: it links once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test may panic, and has no users
+// A test may panic, starts processes of its own, reads its own environment, and has no users.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    missing_docs
+)]
 
+mod already_there;
+mod attempts;
+mod branch;
+mod budgets;
+mod contracts;
 mod crash;
+mod demo;
+mod developer;
 mod ground;
 mod here;
+mod hooks;
 mod isolation;
 mod leaf;
+mod ledger_edits;
 mod ledger_examples;
 mod names;
 mod picture;
 mod planner;
 mod preflight;
 mod project;
+mod remotes;
 mod rerun;
 mod resume;
 mod scene;
@@ -22,6 +39,7 @@ mod sources;
 mod stop;
 mod storage;
 mod suite;
+mod tampering;
 mod tdd;
 mod tidy;
 mod verifier;

@@ -149,3 +149,19 @@ pub fn env() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
         .chain([("GIT_CONFIG_GLOBAL".into(), "/dev/null".into())])
         .collect()
 }
+
+/// Whether there is a python3 to test with; says so when there is none.
+pub fn has_python() -> bool {
+    let there = Command::new("python3")
+        .args(["-c", ""])
+        .envs(env())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !there {
+        #[allow(clippy::print_stderr)] // a test that is skipped says so
+        {
+            eprintln!("skipped: there is no python3");
+        }
+    }
+    there
+}

@@ -4,6 +4,8 @@
 //! VERI_HOME, time zone, temporary folder. A test reads as a story: what the agent does differs in a line
 //! or two of shell from an agent that does everything right.
 
+#![allow(clippy::disallowed_methods)] // the door of the tests: it starts the program as a person's shell would
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -379,7 +381,7 @@ impl Scene {
     pub fn nothing_is_left_running(&self) {
         let start = Instant::now();
         loop {
-            let left = self.processes();
+            let left: Vec<String> = self.processes().into_iter().map(|(_, line)| line).collect();
             if left.is_empty() {
                 return;
             }
@@ -391,12 +393,35 @@ impl Scene {
         }
     }
 
-    fn processes(&self) -> Vec<String> {
+    /// Kills every process of this scene, and those that these start meanwhile, until none is left.
+    pub fn kill_everything(&self) {
+        let start = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "cannot be killed: {left:?}");
+            for (pid, _) in left {
+                // It may have ended by itself.
+                let _ = nix::sys::signal::kill(
+                    nix::unistd::Pid::from_raw(pid),
+                    nix::sys::signal::Signal::SIGKILL,
+                );
+            }
+        }
+    }
+
+    /// The processes of this scene: id and command line.
+    fn processes(&self) -> Vec<(i32, String)> {
         let scene = self.dir.path().as_os_str().as_encoded_bytes();
         let mut left = Vec::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let pid = entry.file_name().to_string_lossy().into_owned();
-            if !pid.bytes().all(|b| b.is_ascii_digit()) || pid == std::process::id().to_string() {
+            let name = entry.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
+                continue;
+            };
+            if pid.unsigned_abs() == std::process::id() {
                 continue;
             }
             let proc = entry.path();
@@ -405,10 +430,8 @@ impl Scene {
             if find(&environment, scene) || folder.starts_with(self.dir.path()) {
                 let line = fs::read(proc.join("cmdline")).unwrap_or_default();
                 if !line.is_empty() {
-                    left.push(format!(
-                        "{pid}: {}",
-                        String::from_utf8_lossy(&line).replace('\0', " ")
-                    ));
+                    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+                    left.push((pid, format!("{pid}: {line}")));
                 }
             }
         }

@@ -180,7 +180,7 @@ impl Source {
         while let Some(TokenTree::Ident(word)) = tokens.get(at) {
             let word = word.to_string();
             self.words.push((line, word.clone()));
-            if !(word == "self" && !path.is_empty()) {
+            if word != "self" || path.is_empty() {
                 path.push(word);
             }
             at += 1;

@@ -124,6 +124,37 @@ fn a_refactor_whose_verdicts_cannot_be_read_is_dropped_and_the_step_stands() {
     );
 }
 
+#[test]
+fn a_verifier_s_question_reaches_the_issue_and_its_answer_the_next_verifier() {
+    let scene = Scene::new();
+    let question = "Is `hello Ann` with one blank meant, or any white space?";
+    scene.agent(&Agent {
+        verify: says(&format!(
+            "\"needs_user\":\"{}\"",
+            question.replace('`', "\\`")
+        )),
+        ..Agent::default()
+    });
+    scene.tdd(&[]).bails("needs-user").says(question);
+    let comments = scene.comments().join("\n");
+    assert!(comments.contains(question), "{comments}");
+    let answer = scene.path("forge/issues/42/comments/900.md");
+    fs::write(
+        answer,
+        "---\nauthor: pat\nauthor_association: OWNER\n---\n\nOne blank.\n",
+    )
+    .unwrap();
+    let prompts = scene.agent_keeping_prompts(&Agent::default());
+    scene.tdd(&[]).expect(0);
+    let prompt = fs::read_to_string(prompts.join("verifier-1")).unwrap();
+    assert!(
+        prompt.contains("One blank.") && !prompt.contains(question),
+        "{prompt}"
+    );
+    // The test that the question was about is judged, not written again.
+    assert_eq!(launches(&prompts, "developer"), 5);
+}
+
 /// A developer whose every way to leave a word behind carries this mark.
 const MARK: &str = "XYZZY";
 
@@ -142,7 +173,7 @@ fn nothing_of_the_developer_but_the_tree_reaches_a_verifier() {
          git tag -a -m {MARK}-annotated annotated\n\
          git notes add -m '{MARK}-note' HEAD; git stash store -m {MARK}-stash $(git stash create 2>/dev/null || git rev-parse HEAD) 2>/dev/null\n\
          git update-ref -m {MARK}-reflog refs/heads/other HEAD; git config x.{MARK} yes\n\
-         echo {MARK}-note > .tdd/note; echo {MARK} > .git-note 2>/dev/null; rm -f .git-note\n\
+         echo {MARK} > .git-note 2>/dev/null; rm -f .git-note\n\
          {{ env; pwd; git for-each-ref; git log --all; }} > '{}'\n\
          mkdir -p \"$TMPDIR/{MARK}-folder\"; echo {MARK} > \"$TMPDIR/{MARK}-file\"",
         dump.join("developer").display()
@@ -153,12 +184,15 @@ fn nothing_of_the_developer_but_the_tree_reaches_a_verifier() {
         green: format!("{}\n{words}", good.green),
         refactor: format!("echo '# tidied' >> src/lib.sh\n{words}"),
         verify: format!(
-            "{{ env; pwd; echo \"$0 $*\"; ps -eo args 2>/dev/null; cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '\n\
+            "{{ env; pwd; echo \"$0 $*\"\n\
+             for p in /proc/[0-9]*; do if grep -qsF '{}' $p/environ; then tr '\\0' ' ' < $p/cmdline; echo; fi; done\n\
              cat /proc/self/mountinfo | grep -v overlay | cut -c1-0; cat \"$d/verifier-$LAUNCHES\"\n\
              git log --all --format=raw --notes='*'; git for-each-ref; git stash list; git reflog --all; git config -l --local; git config -l --worktree\n\
              git fsck --lost-found --no-progress 2>&1; git remote -v; git worktree list\n\
              find . -print; find . -type f -exec cat {{}} +; find \"$TMPDIR\" -print; ls -la \"$TMPDIR\" \"$TMPDIR/..\"; set; }} > '{}/'$LAUNCHES 2>&1\n\
              if [ \"$VERI_PHASE\" = red ] && [ ! -e tests/bye.sh ] && ! grep -q again tests/name.sh; then {}; else {APPROVE}; fi",
+            // The command lines of this scene's own processes: other tests run beside it.
+            scene.path("").display(),
             dump.display(),
             says(&format!(r#""verdict":"reject","reasons":["{MARK}-reason of the first verifier"]"#)),
         ),

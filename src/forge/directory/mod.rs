@@ -26,7 +26,19 @@ use front::{Document, FrontError};
 use jiff::Timestamp;
 use records::{comment_of, issue_of, pull_of};
 use sha2::{Digest, Sha256};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+/// The same folder without `..` in its path, which people read in links; the last part need not exist yet.
+fn without_detours(path: PathBuf) -> PathBuf {
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return path;
+    }
+    let real = path.canonicalize().ok().or_else(|| {
+        let parent = path.parent()?.canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    });
+    real.unwrap_or(path)
+}
 
 /// A forge in a directory.
 #[derive(Debug, Clone)]
@@ -37,7 +49,9 @@ pub struct DirectoryForge {
 impl DirectoryForge {
     /// The forge at a path; made by its first write.
     pub fn new(root: impl Into<PathBuf>) -> DirectoryForge {
-        DirectoryForge { root: root.into() }
+        DirectoryForge {
+            root: without_detours(root.into()),
+        }
     }
 
     fn issue_path(&self, number: u64) -> PathBuf {

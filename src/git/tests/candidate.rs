@@ -254,6 +254,31 @@ fn the_first_tree_may_be_empty() {
 }
 
 #[test]
+fn what_git_cannot_stage_is_named_and_the_rest_is_saved() {
+    let person = Person::new();
+    person.git(&["config", "filter.no.clean", "false"]);
+    person.git(&["config", "filter.no.required", "true"]);
+    let wt = person.worktree();
+    assert_eq!(wt.salvage().unwrap(), wt.candidate(&[]).unwrap());
+    put(&wt.path().join(".gitattributes"), "*.no filter=no\n");
+    put(&wt.path().join("x.no"), "x");
+    put(&wt.path().join("y.txt"), "y\n");
+    put(&wt.tdd().join("stop"), "now");
+    let error = wt.candidate(&[]).unwrap_err();
+    let words = &error
+        .downcast_ref::<crate::git::CannotStage>()
+        .unwrap()
+        .words;
+    assert!(words.contains("x.no"), "{words}");
+    assert_eq!(
+        changes(&wt, wt.salvage().unwrap()),
+        ["A .gitattributes", "A y.txt"]
+    );
+    wt.restore(None).unwrap();
+    assert_eq!(status(&person, &wt), "");
+}
+
+#[test]
 fn no_hook_is_none_and_a_hook_that_agrees_has_passed() {
     let person = Person::new();
     let wt = person.worktree();

@@ -4,7 +4,7 @@ use super::*;
 use crate::git::Settled;
 
 /// Guards, lets a leaf loose in veri's worktree, settles.
-fn after(person: &Person, wt: &WorkTree, script: &str) -> Settled {
+pub(super) fn after(person: &Person, wt: &WorkTree, script: &str) -> Settled {
     let guard = wt.guard().unwrap();
     person.leaf(wt.path(), script);
     let settled = guard.settle(wt, 42).unwrap();
@@ -15,7 +15,7 @@ fn after(person: &Person, wt: &WorkTree, script: &str) -> Settled {
     settled
 }
 
-fn tampered(settled: &Settled, what: &str) {
+pub(super) fn tampered(settled: &Settled, what: &str) {
     let all = settled.tampered.join("\n");
     assert!(
         all.contains(what),

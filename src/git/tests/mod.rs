@@ -5,6 +5,7 @@ mod candidate;
 mod commit;
 mod guard;
 mod preflight;
+mod tdd;
 mod worktree;
 
 use super::{Repo, WorkTree};

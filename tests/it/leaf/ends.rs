@@ -145,10 +145,13 @@ fn a_kill_of_ours_that_somebody_else_finished_is_ours() {
 #[test]
 fn an_end_that_cannot_be_recorded_is_a_storage_failure() {
     let house = House::new();
-    let runs = house.records.runs();
-    let mut spec = house.spec(&["sh", "-c", "rm -r \"$1\"", "--"]);
-    spec.argv.push(runs.into());
-    let mut running = leaf::start(&house.records, &spec).unwrap();
+    // A folder that was only removed is made again; this one cannot be.
+    let records = leaf::Records::new(house.dir.path().join("deep/records"))
+        .unwrap()
+        .with_shim(VERI);
+    let mut spec = house.spec(&["sh", "-c", "rm -r ../deep; ln -s /proc ../deep"]);
+    (spec.stdout, spec.stderr) = (records.out("develop-red"), records.err("develop-red"));
+    let mut running = leaf::start(&records, &spec).unwrap();
     let error = running.wait(Some(PATIENCE), &mut || None).unwrap_err();
     let bail = error.downcast_ref::<Bail>().unwrap();
     assert_eq!(bail.cause, Cause::StorageFailed);

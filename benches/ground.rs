@@ -1,0 +1,108 @@
+//! How long it takes to make a proving ground ready, in a repository of 20,000 files. Prints figures, fails
+//! nothing: `cargo bench --bench ground`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a measurement that cannot be made is none
+
+use git2::{IndexEntry, IndexTime, Oid, Repository};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use veri::ground::{Ground, Kind, Verify};
+
+const FILES: usize = 20_000;
+
+/// How often each step is measured; the middle one counts.
+const ROUNDS: usize = 5;
+
+fn main() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = Repository::init(dir.path().join("checkout")).unwrap();
+    let home = dir.path().join("home");
+    let base = tree(&repo, 0);
+    let mut ground = Ground::acquire(&home, Kind::Check).unwrap();
+
+    println!("a proving ground of {FILES} files (wall; the middle one of {ROUNDS})");
+    let started = Instant::now();
+    lay(&mut ground, &repo, base);
+    let all = started.elapsed();
+    show("the first time: every file", all, all);
+
+    let mut ten = Vec::new();
+    let mut none = Vec::new();
+    let mut compare = Vec::new();
+    let mut verifier = Vec::new();
+    for round in 1..=ROUNDS {
+        let next = tree(&repo, round);
+        ten.push(timed(|| lay(&mut ground, &repo, next)));
+        none.push(timed(|| lay(&mut ground, &repo, next)));
+        compare.push(timed(|| drop(ground.verify_exact(next).unwrap())));
+        verifier.push(timed(|| drop(verify(&home, &repo, next))));
+    }
+    show("the next candidate: ten files changed", middle(ten), all);
+    show("the same tree again", middle(none), all);
+    show("compared with the tree", middle(compare), all);
+    show(
+        "a verifier's ground, without history",
+        middle(verifier),
+        all,
+    );
+}
+
+fn lay(ground: &mut Ground, repo: &Repository, tree: Oid) {
+    ground.bring_to(repo, tree).unwrap();
+}
+
+fn verify(home: &Path, repo: &Repository, tree: Oid) -> Verify {
+    Verify::make(home, repo, tree, None).unwrap()
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let started = Instant::now();
+    work();
+    started.elapsed()
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn show(what: &str, took: Duration, all: Duration) {
+    let share = took.as_secs_f64() / all.as_secs_f64();
+    println!(
+        "{:>9.1} ms  {share:>6.3} × the first  {what}",
+        took.as_secs_f64() * 1e3
+    );
+}
+
+/// The tree of the round: ten files differ from any other round.
+fn tree(repo: &Repository, round: usize) -> Oid {
+    let mut index = git2::Index::new().unwrap();
+    let zero = IndexTime::new(0, 0);
+    for n in 0..FILES {
+        let line = if n % (FILES / 10) == 77 {
+            n + round * FILES
+        } else {
+            n
+        };
+        let id = repo
+            .blob(format!("{line}\n").repeat(200).as_bytes())
+            .unwrap();
+        let path = format!("d{}/f{n}.txt", n % 200);
+        let entry = IndexEntry {
+            ctime: zero,
+            mtime: zero,
+            dev: 0,
+            ino: 0,
+            mode: 0o100_644,
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id,
+            flags: 0,
+            flags_extended: 0,
+            path: path.into_bytes(),
+        };
+        index.add(&entry).unwrap();
+    }
+    index.write_tree_to(repo).unwrap()
+}

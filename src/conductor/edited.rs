@@ -1,0 +1,134 @@
+//! The ledger's file in the working tree: whose change of it is what.
+//!
+//! A developer may have changed it as long as its guard is open: that is undone. Any other difference from the
+//! committed ledger is a person's edit, which nothing here may lose; it is read between two steps.
+
+use super::record::Entry;
+use super::run::Run;
+use crate::event::{Kind, Line};
+use crate::git::{Guard, tree};
+use crate::ledger::Ledger;
+use crate::machine::{Stage, Work};
+use anyhow::{Context, Result};
+use git2::Oid;
+use serde_json::json;
+use std::io::ErrorKind;
+
+impl Run<'_> {
+    /// Undoes a leaf's change of the ledger, a person's edit from before its launch kept.
+    pub(super) fn undo_ledger(&mut self, guard: &Guard) -> Result<()> {
+        let path = self.ledger_path();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let (before, now) = (guard.ledger(name), self.ledger_file()?);
+        let Some(before) = before.filter(|before| Some(before) != now.as_ref()) else {
+            return Ok(());
+        };
+        if let Some(bytes) = now {
+            let blob = self.tree.git2().blob(&bytes)?;
+            self.say(
+                Kind::Check,
+                format!("the leaf's version of the ledger is kept as object {blob}"),
+            )?;
+        }
+        // Found before it is undone: a crash in between must not hide it.
+        self.found(format!(
+            "{path} was changed: only the conductor ticks steps; it was put back"
+        ))?;
+        self.write_ledger(&before)
+    }
+
+    /// Puts the working tree back to the last commit and lays a tree on top; a person's edit of the ledger stays.
+    pub(super) fn restore(&self, tree: Option<Oid>) -> Result<()> {
+        let edit = self.edit_since(self.tree.head()?)?;
+        self.tree.restore(tree)?;
+        match edit {
+            Some(bytes) => self.write_ledger(&bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// The same after the commit of a step whose ledger was `before`: the edit gets the tick, too, unless it
+    /// changed that very step.
+    pub(super) fn restore_after(&self, work: &Work, before: Option<Vec<u8>>) -> Result<()> {
+        let committed = self.committed_ledger(self.tree.head()?)?;
+        self.tree.restore(None)?;
+        let Some(edit) = before.filter(|edit| Some(edit) != committed.as_ref()) else {
+            return Ok(());
+        };
+        let ticked = Ledger::parse(&edit).ok().and_then(|ledger| {
+            let step = ledger.step(work.step.number)?;
+            let same = step.title == work.step.title && step.criteria == work.step.criteria;
+            (same && !step.ticked).then(|| ledger.tick(work.step.number).ok())?
+        });
+        self.write_ledger(ticked.as_ref().map_or(&edit, |ledger| ledger.as_bytes()))
+    }
+
+    /// What a person has made of a commit's ledger in the working tree; None when it is as committed, missing,
+    /// or there is none in the commit.
+    pub(super) fn edit_since(&self, commit: Oid) -> Result<Option<Vec<u8>>> {
+        let Some(committed) = self.committed_ledger(commit)? else {
+            return Ok(None);
+        };
+        if let Some(kept) = self.kept_edit() {
+            return Ok(Some(kept));
+        }
+        let now = self.ledger_file()?;
+        let now = now.map(|bytes| self.without_own_tick(bytes, &committed));
+        Ok(now.filter(|bytes| *bytes != committed))
+    }
+
+    /// A commit writes the ledger: a person's edit is kept before, and found again after a crash.
+    pub(super) fn keep_edit(&mut self, edit: &[u8]) -> Result<()> {
+        let blob = self.tree.git2().blob(edit)?.to_string();
+        let entry = Entry::new(Kind::Commit, Default::default(), json!({ "edit": blob }));
+        self.write(entry)
+    }
+
+    /// The edit that was kept for the commit that is under way.
+    fn kept_edit(&self) -> Option<Vec<u8>> {
+        let is_over = |l: &Line| {
+            let input = l.fields.get("input");
+            input.is_some_and(|i| {
+                ["committed", "commit-refused", "ledger-read"]
+                    .iter()
+                    .any(|event| i.get(event).is_some())
+            })
+        };
+        let mut since = self.lines.iter().rev().take_while(|l| !is_over(l));
+        let name = since.find_map(|l| l.fields.get("edit")?.as_str())?;
+        let blob = self.tree.git2().find_blob(Oid::from_str(name).ok()?).ok()?;
+        Some(blob.content().to_vec())
+    }
+
+    /// The tick that a commit of ours has written into the file, and nowhere else when it was cut off, is no
+    /// edit.
+    fn without_own_tick(&self, bytes: Vec<u8>, committed: &[u8]) -> Vec<u8> {
+        let work = self.state.work.as_ref();
+        let Some(work) = work.filter(|w| w.stage == Stage::Commit) else {
+            return bytes;
+        };
+        let number = work.step.number;
+        let open =
+            Ledger::parse(committed).is_ok_and(|l| l.step(number).is_some_and(|s| !s.ticked));
+        let edited = Ledger::parse(&bytes).ok().filter(|_| open);
+        match edited.and_then(|edited| edited.untick(number).ok()) {
+            Some(edited) => edited.as_bytes().to_vec(),
+            None => bytes,
+        }
+    }
+
+    fn committed_ledger(&self, commit: Oid) -> Result<Option<Vec<u8>>> {
+        let repo = self.tree.git2();
+        let whole = repo.find_commit(commit)?.tree_id();
+        tree::read_blob(repo, whole, self.ledger_path().as_bytes())
+    }
+
+    pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
+        let path = self.tree.path().join(self.ledger_path());
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What a leaf does to `.tdd/`, undone.
+
+use super::guard::{after, tampered};
+use super::*;
+
+#[test]
+fn what_lies_in_tdd_is_put_back_and_what_is_new_there_is_moved_away() {
+    let person = Person::new();
+    let wt = person.worktree();
+    put(&wt.tdd().join("issue-42-timeout"), "60\n");
+    put(&wt.tdd().join("runs/aa.out"), "words");
+    let settled = after(
+        &person,
+        &wt,
+        "echo 1 > .tdd/issue-42-timeout; echo x > .tdd/note; mkdir .tdd/more; echo now > .tdd/stop; \
+         echo x > .tdd/develop-red.out",
+    );
+    for what in [
+        "issue-42-timeout was changed",
+        "note was written",
+        "more was made",
+    ] {
+        tampered(&settled, what);
+    }
+    assert_eq!(settled.tampered.len(), 3, "{settled:?}");
+    assert_eq!(read(&wt.tdd().join("issue-42-timeout")), "60\n");
+    assert_eq!(read(&wt.tdd().join("stop")), "now\n");
+    // What was kept of earlier launches cannot be had again, only told.
+    let guard = wt.guard().unwrap();
+    person.leaf(wt.path(), "rm -rf .tdd; ln -s src .tdd");
+    let settled = guard.settle(&wt, 42).unwrap();
+    tampered(&settled, "1 files of");
+    tampered(&settled, ".tdd was removed");
+    tampered(&settled, "issue-42-timeout was removed");
+    assert!(wt.tdd().join("runs").is_dir() && !wt.tdd().is_symlink());
+}

@@ -1,0 +1,156 @@
+//! The journal's promises, on files.
+
+use super::*;
+
+fn source() -> Source {
+    Source {
+        run: "r1".to_owned(),
+        issue: 42,
+        skill_commit: None,
+    }
+}
+
+fn append(journal: &mut Journal, event: Kind) -> Line {
+    journal
+        .append(&source(), &Subject::default(), event, Map::new())
+        .unwrap()
+}
+
+#[test]
+fn lines_come_back_as_they_were_written_and_are_numbered() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    let (mut journal, before) = Journal::open(&path).unwrap();
+    assert!(before.is_empty());
+    let first = append(&mut journal, Kind::RunStart);
+    let second = append(&mut journal, Kind::RunEnd);
+    assert_eq!((first.seq, second.seq), (1, 2));
+    assert_eq!(Journal::open(&path).unwrap().1, vec![first, second]);
+}
+
+#[test]
+fn a_torn_last_line_is_set_aside_and_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, [&whole[..], b"{\"v\":1,\"se"].concat()).unwrap();
+    let (mut journal, lines) = Journal::open(&path).unwrap();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(
+        std::fs::read(journal.torn().unwrap()).unwrap(),
+        b"{\"v\":1,\"se"
+    );
+    assert_eq!(append(&mut journal, Kind::RunEnd).seq, 2);
+}
+
+#[test]
+fn a_damaged_line_in_the_middle_is_named_and_never_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
+    let good = std::fs::read(&path).unwrap();
+    for damaged in [&b"garbage\n"[..], &good] {
+        std::fs::write(&path, [&good[..], damaged, &good[..]].concat()).unwrap();
+        let error = Journal::open(&path).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("line 2 of the journal"),
+            "{error:#}"
+        );
+        let bail = error.downcast_ref::<crate::cause::Bail>().unwrap();
+        assert_eq!(bail.cause, crate::cause::Cause::StorageFailed);
+    }
+}
+
+#[test]
+fn a_field_that_would_stand_twice_in_a_line_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, _) = Journal::open(&dir.path().join("events.jsonl")).unwrap();
+    let line = append(&mut journal, Kind::RunStart);
+    let Value::Object(written) = serde_json::to_value(&line).unwrap() else {
+        panic!("no object")
+    };
+    assert!(written.keys().all(|key| Line::KEYS.contains(&key.as_str())));
+    for key in Line::KEYS {
+        let fields = Map::from_iter([(key.to_owned(), Value::from(1))]);
+        let subject = Subject::default();
+        let error = journal.append(&source(), &subject, Kind::Check, fields);
+        assert!(format!("{:#}", error.unwrap_err()).contains(key));
+    }
+    assert_eq!(append(&mut journal, Kind::RunEnd).seq, 2);
+}
+
+#[test]
+fn a_spoilt_journal_is_put_back_and_told_lines_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    let (mut journal, _) = Journal::open(&path).unwrap();
+    append(&mut journal, Kind::RunStart);
+    append(&mut journal, Kind::Launch);
+    assert!(!journal.mend().unwrap());
+    let good = std::fs::read(&path).unwrap();
+    let spoil: [&dyn Fn(); 5] = [
+        &|| std::fs::remove_file(&path).unwrap(),
+        &|| std::fs::write(&path, &good[1..]).unwrap(),
+        &|| std::fs::write(&path, [&good[..], b"garbage\n"].concat()).unwrap(),
+        &|| {
+            std::fs::write(dir.path().join("x"), &good)
+                .and_then(|()| std::fs::rename(dir.path().join("x"), &path))
+                .unwrap()
+        },
+        &|| {
+            std::fs::remove_file(&path)
+                .and_then(|()| std::fs::create_dir(&path))
+                .unwrap()
+        },
+    ];
+    for spoil in spoil {
+        spoil();
+        assert!(journal.mend().unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), good);
+    }
+    // What `veri leaf` tells meanwhile is nobody's fault; what could be replayed is.
+    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    assert!(!journal.mend().unwrap());
+    let fields = Map::from_iter([("input".to_owned(), Value::Null)]);
+    let mut other = Journal::open(&path).unwrap().0;
+    other
+        .append(&source(), &Subject::default(), Kind::Exit, fields)
+        .unwrap();
+    assert!(journal.mend().unwrap());
+    assert_eq!(append(&mut journal, Kind::RunEnd).seq, 3);
+}
+
+#[test]
+fn a_copy_brings_back_what_was_spoilt_while_nobody_watched() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("events.jsonl"), dir.path().join("copy"));
+    let (mut journal, _) = Journal::open(&path).unwrap();
+    append(&mut journal, Kind::RunStart);
+    assert!(!recover(&path, &copy).unwrap());
+    journal.copy_to(&copy).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    append(&mut journal, Kind::Exit);
+    let more = std::fs::read(&path).unwrap();
+    assert!(!recover(&path, &copy).unwrap());
+    assert_eq!(std::fs::read(&path).unwrap(), more);
+    std::fs::write(&path, [&more[..], b"garbage\n"].concat()).unwrap();
+    assert!(recover(&path, &copy).unwrap());
+    assert_eq!(std::fs::read(&path).unwrap(), good);
+    std::fs::remove_file(&path).unwrap();
+    assert!(recover(&path, &copy).unwrap());
+    assert_eq!(Journal::open(&path).unwrap().1.len(), 1);
+}
+
+#[test]
+fn two_writers_number_their_lines_in_one_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    let mut one = Journal::open(&path).unwrap().0;
+    let mut two = Journal::open(&path).unwrap().0;
+    append(&mut one, Kind::RunStart);
+    append(&mut two, Kind::Launch);
+    append(&mut one, Kind::RunEnd);
+    let seqs: Vec<u64> = read(&path).unwrap().iter().map(|l| l.seq).collect();
+    assert_eq!(seqs, [1, 2, 3]);
+}

@@ -1,0 +1,30 @@
+//! A developer whose first attempts are bad and whose next is good: many refusals in one run.
+
+use crate::scene::Scene;
+
+/// What the developer's moves begin with: the tree as its phase began, whatever attempt came before.
+pub const FRESH: &str = "git checkout -q HEAD -- . && git clean -fdq -e .tdd";
+
+/// The good test of the first step, written by any phase.
+pub const NAME_TEST: &str =
+    r#"echo '. src/lib.sh; [ "$(greet Ann)" = "hello Ann" ]' > tests/name.sh"#;
+
+/// The good code of the first step.
+pub const NAME_CODE: &str = r#"echo 'greet() { if [ $# -gt 0 ]; then echo "hello $1"; else echo hello; fi; }' > src/lib.sh"#;
+
+/// A developer whose first attempts at the first step are bad, one after the other, and whose next is good.
+pub fn attempts(before: &str, bad: &[&str], good: &str) -> String {
+    let mut text = "case \"$VERI_STEP-$VERI_ATTEMPT\" in\n".to_owned();
+    for (number, script) in (1..).zip(bad) {
+        text.push_str(&format!("greet*-{number})\n{before}\n{script}\n;;\n"));
+    }
+    text.push_str(&format!(
+        "*)\ncase \"$VERI_STEP\" in greet*) {before};; esac\n{good}\n;;\nesac"
+    ));
+    text
+}
+
+/// Room for as many attempts as a scene has.
+pub fn patient(scene: &Scene) {
+    scene.write(".veri.toml", "[limits]\nrevisions = 40\n");
+}
