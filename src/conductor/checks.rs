@@ -2,6 +2,7 @@
 
 use super::failures::{SetupFailed, StoppedInSuite};
 use super::leaves::oid;
+use super::record::{Entry, of_work};
 use super::run::Run;
 use crate::agent;
 use crate::cause::{Bail, Cause};
@@ -133,9 +134,12 @@ impl Run<'_> {
             grace: leaf::DEFAULT_GRACE,
             output_cap: Some(self.settings.output_cap()),
         };
-        let mut running = leaf::start(&records, &spec)?;
-        let end = running.wait(None, &mut || self.glance());
-        let end = self.or_ended(end, &records, running.name())?;
+        let end = self.guarded(|run| {
+            let mut running = leaf::start(&records, &spec)?;
+            let end = running.wait(None, &mut || run.glance());
+            run.or_ended(end, &records, running.name())
+        })?;
+        self.mend_journal()?;
         Ok(match end {
             End::Done { code } => Ended::Code(code),
             End::KilledStuck { .. } => Ended::TimedOut,
@@ -443,7 +447,49 @@ impl Run<'_> {
             }
             outcome => outcome?,
         };
+        let reasons = self.findings_of_effect();
+        if !reasons.is_empty() && !matches!(outcome, Outcome::Bail(_) | Outcome::Stopped) {
+            return Ok((Event::Checked(Checked::Fails { reasons }), Value::Null));
+        }
+        self.seen.held = shown(work.claim, &outcome).map(|claim| (claim, candidate));
         self.checked(outcome)
+    }
+
+    /// Why an approved candidate may not be committed: its checks are established in this very start (from the
+    /// results that are known, nearly free), and its approval is that of a verifier whose end is on record. The
+    /// journal's word alone is not enough: it lies within a developer's reach.
+    pub(super) fn not_to_be_committed(
+        &mut self,
+        work: &Work,
+        candidate: Oid,
+    ) -> Result<Option<Vec<String>>> {
+        if self.seen.held != Some((work.claim, candidate))
+            && let Some(reasons) = self.check_again(work, candidate)?
+        {
+            return Ok(Some(reasons));
+        }
+        if self.seen.approved == Some(candidate) || self.is_approved_by_record()? {
+            return Ok(None);
+        }
+        let reason = "no verifier's approval of this candidate is on record: it is judged again";
+        Ok(Some(vec![reason.to_owned()]))
+    }
+
+    /// Whether the newest verdict is an approval, given by a launch of a verifier that has ended by itself.
+    fn is_approved_by_record(&self) -> Result<bool> {
+        let verdict = self.lines.iter().rposition(|l| l.event == Kind::Verdict);
+        let Some((before, [verdict, ..])) = verdict.and_then(|at| self.lines.split_at_checked(at))
+        else {
+            return Ok(false);
+        };
+        let launch = before.iter().rev().find(|l| {
+            l.text("intent") == "launch" && l.actor == crate::role::Role::Verifier.as_str()
+        });
+        let Some(id) = launch.and_then(|l| LaunchId::parse(l.text("launch"))) else {
+            return Ok(false);
+        };
+        let ended = self.records()?.ended(&id)?;
+        Ok(verdict.text("verdict") == "approve" && ended.is_some_and(|exit| exit.code == Some(0)))
     }
 
     /// What must hold of a candidate for its claim.
@@ -503,17 +549,39 @@ impl Run<'_> {
         })
     }
 
-    /// The checks of a claim on the tree that a hook made of its candidate; None when they hold.
+    /// The checks of a claim on a tree that is about to be committed, their evidence journalled; None when they hold.
     pub(super) fn check_again(&mut self, work: &Work, got: Oid) -> Result<Option<Vec<String>>> {
-        match self.establish(work, got)? {
-            Outcome::Holds { .. } => Ok(None),
-            Outcome::Failed { reasons, .. } => Ok(Some(reasons)),
-            Outcome::Unchanged => Ok(Some(vec!["hooks took back every change".to_owned()])),
-            Outcome::PassesAtOnce { .. } if work.claim == Claim::AlreadyThere => Ok(None),
-            Outcome::PassesAtOnce { .. } => Ok(Some(vec!["the test passes at once".to_owned()])),
-            Outcome::Bail(bail) => Err(bail.into()),
-            Outcome::Stopped => Err(StoppedInSuite.into()),
+        let outcome = self.establish(work, got)?;
+        let found = self.findings_of_effect();
+        if !found.is_empty() && !matches!(outcome, Outcome::Bail(_) | Outcome::Stopped) {
+            return Ok(Some(found));
         }
+        let held = shown(work.claim, &outcome) == Some(work.claim);
+        let reasons = match outcome {
+            Outcome::Holds { evidence, .. } | Outcome::PassesAtOnce { evidence } if held => {
+                self.seen.held = Some((work.claim, got));
+                let (what, result) = match work.claim {
+                    Claim::AlreadyThere => (Claim::Red, "passes-at-once"),
+                    claim => (claim, "holds"),
+                };
+                let fields = json!({
+                    "what": what.as_str(),
+                    "result": result,
+                    "tree": got.to_string(),
+                    "evidence": evidence,
+                });
+                let said = "check: what is to be committed is as it was judged";
+                self.write(Entry::new(Kind::Check, of_work(work), fields).say(said))?;
+                return Ok(None);
+            }
+            Outcome::Failed { reasons, .. } => reasons,
+            Outcome::Unchanged => vec!["hooks took back every change".to_owned()],
+            Outcome::Holds { .. } => vec!["the test does not pass at once any more".to_owned()],
+            Outcome::PassesAtOnce { .. } => vec!["the test passes at once".to_owned()],
+            Outcome::Bail(bail) => return Err(bail.into()),
+            Outcome::Stopped => return Err(StoppedInSuite.into()),
+        };
+        Ok(Some(reasons))
     }
 
     /// An approved already-there claim: the verifier's patch must make the suite fail.
@@ -534,8 +602,14 @@ impl Run<'_> {
             extra_checks: 0,
             tail_bytes: self.settings.tail_bytes(),
         };
+        let breaks = check::breaks_with(&ask, patch, &mut |run| self.suite_on(run))?;
+        let reasons = self.findings_of_effect();
+        if !reasons.is_empty() && !matches!(breaks, Breaks::Ended(_)) {
+            let shown = false;
+            return Ok((Event::Proved { shown, reasons }, Value::Null));
+        }
         Ok(
-            match check::breaks_with(&ask, patch, &mut |run| self.suite_on(run))? {
+            match breaks {
                 Breaks::Shown { run } => (
                     Event::Proved {
                         shown: true,
@@ -570,5 +644,14 @@ impl Run<'_> {
             self.tree.git2(),
             tree::of_commit(self.tree.git2(), self.tree.head()?)?,
         )
+    }
+}
+
+/// The claim that checks have shown to hold.
+fn shown(claim: Claim, outcome: &Outcome) -> Option<Claim> {
+    match outcome {
+        Outcome::Holds { .. } if claim != Claim::AlreadyThere => Some(claim),
+        Outcome::PassesAtOnce { .. } => Some(Claim::AlreadyThere),
+        _ => None,
     }
 }

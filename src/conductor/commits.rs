@@ -333,6 +333,9 @@ impl Run<'_> {
             )
             .into());
         }
+        if let Some(reasons) = self.not_to_be_committed(work, candidate)? {
+            return Ok((Event::CommitRefused { reasons }, Value::Null));
+        }
         let before = self.ledger_in_force()?;
         let edit = self.edit_since(parent)?;
         if let Some(edit) = &edit {

@@ -117,7 +117,7 @@ impl Run<'_> {
         }
     }
 
-    fn committed_ledger(&self, commit: Oid) -> Result<Option<Vec<u8>>> {
+    pub(super) fn committed_ledger(&self, commit: Oid) -> Result<Option<Vec<u8>>> {
         let repo = self.tree.git2();
         let whole = repo.find_commit(commit)?.tree_id();
         tree::read_blob(repo, whole, self.ledger_path().as_bytes())

@@ -174,7 +174,7 @@ impl Run<'_> {
         let place = self.place(&files, self.tree.path(), timeout, &declared)?;
         let launch = agent::developer_launch(&ready.agents.developer, &prompt, &place)?;
         // From here on, what the leaf does to the repository itself can be told and undone.
-        self.tree.guard()?;
+        self.guard = Some(self.tree.guard()?);
         self.run_leaf(leaf, &launch, id, None, timeout, &records)
     }
 
@@ -297,6 +297,7 @@ impl Run<'_> {
             "relaunch": leaf.launch - 1,
             "stdout": launch.stdout().to_string_lossy(),
             "nonce": nonce.map(Nonce::as_str),
+            "head": (leaf.role == Role::Developer).then(|| self.tree.head().map(|h| h.to_string())).transpose()?,
         });
         self.write(Entry::new(Kind::Launch, of_leaf(leaf), fields))?;
         let mut env = launch.env();
@@ -318,17 +319,21 @@ impl Run<'_> {
             grace: GRACE,
             output_cap: Some(self.settings.output_cap()),
         };
-        if leaf.role == Role::Developer {
-            self.journal.copy_to(&self.tree.journal_copy())?;
-        }
         self.crash_point("launching");
-        let mut running = leaf::start(records, &spec)?;
-        self.crash_point("started");
-        let end = running.wait(None, &mut || self.glance());
-        let end = self.or_ended(end, records, running.name())?;
+        let watched = |run: &mut Self| {
+            let mut running = leaf::start(records, &spec)?;
+            run.crash_point("started");
+            let end = running.wait(None, &mut || run.glance());
+            let end = run.or_ended(end, records, running.name())?;
+            Ok((end, running.record()?))
+        };
+        // A developer's guard is settled when its work is taken, stopped or lost; others run code of the candidate.
+        let (end, record) = match leaf.role {
+            Role::Developer => watched(self)?,
+            Role::Planner | Role::Verifier => self.guarded(watched)?,
+        };
         self.mend_journal()?;
-        let record = running
-            .record()?
+        let record = record
             .map(|r| serde_json::to_value(&r))
             .transpose()?;
         self.outcome(
@@ -393,6 +398,19 @@ impl Run<'_> {
             },
             End::StillRunning => return Err(anyhow!("a wait without an end has ended")),
         };
+        let found = self.findings_of_effect();
+        let ended = match ended {
+            // What a verifier ran has laid hands on what is not its own.
+            LeafEnd::Answered(Answer::Approve { .. } | Answer::Reject { .. })
+                if !found.is_empty() =>
+            {
+                LeafEnd::Answered(Answer::Reject { reasons: found })
+            }
+            ended => ended,
+        };
+        if let LeafEnd::Answered(Answer::Approve { .. }) = ended {
+            self.seen.approved = leaf.candidate.as_ref().and_then(|t| oid(Some(t)).ok());
+        }
         Ok((Event::LeafEnded(ended), json!({ "record": record })))
     }
 

@@ -10,15 +10,16 @@ use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::trust::TrustedText;
 use crate::forge::{Forge, Issue};
-use crate::git::{Base, Repo, WorkTree};
+use crate::git::{Base, Guard, Repo, WorkTree};
 use crate::ground::Ground;
 use crate::journal::{Journal, Source};
 use crate::leaf::KillWhy;
 use crate::lock::Lock;
 use crate::machine::{At, Effect, Ending, Event, State, next};
 use crate::prompt::Templates;
-use crate::role::StopMode;
+use crate::role::{Claim, StopMode};
 use anyhow::Result;
+use git2::Oid;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -54,10 +55,23 @@ pub(super) struct Run<'a> {
     pub(super) told_stop: Option<StopMode>,
     /// Where this start put what an earlier developer launch left unfinished, to be named to the next.
     pub(super) kept: Option<String>,
+    /// What of git the developer that is at work, or candidate code that runs, could change.
+    pub(super) guard: Option<Guard>,
+    /// What this start has itself seen of the claim under way.
+    pub(super) seen: Seen,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
     pub(super) _lock: Lock,
+}
+
+/// What this start has established itself, and need not take the journal's word for.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The tree whose checks held, and for which claim.
+    pub(super) held: Option<(Claim, Oid)>,
+    /// The tree that a verifier approved.
+    pub(super) approved: Option<Oid>,
 }
 
 /// What preflight has established.
@@ -114,13 +128,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Gives the machine an event: journalled first, then whatever needs no waiting.
+    /// Gives the machine an event: what it makes of it is asked first, so that no event that cannot be gets into
+    /// the journal; then it is journalled, then it counts, then whatever needs no waiting is done.
     pub(super) fn feed(
         &mut self,
         event: Event,
         effect: Option<&Effect>,
         fields: Value,
     ) -> Result<()> {
+        let (state, effects) = next(self.state.clone(), event.clone())?;
         let mut entry = record::input(&event, effect);
         if let Value::Object(more) = fields {
             entry.fields.extend(more);
@@ -133,7 +149,6 @@ impl Run<'_> {
         self.crash_point("journalled");
         let unwinding = |state: &State| matches!(state.at, At::Unwinding(_) | At::Ended(_));
         let before = unwinding(&self.state);
-        let (state, effects) = next(self.state.clone(), event)?;
         self.state = state;
         if !before && unwinding(&self.state) && !was_bailed {
             self.tell_of_bail()?;

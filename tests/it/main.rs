@@ -17,6 +17,7 @@ mod contracts;
 mod crash;
 mod demo;
 mod developer;
+mod forged;
 mod ground;
 mod here;
 mod hooks;
