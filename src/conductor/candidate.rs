@@ -117,7 +117,7 @@ impl Run<'_> {
         // First the ledger: once the guard is gone, a change of it would count as a person's. What was changed after
         // a suite's conductor was killed does.
         if in_hand || owed.is_some() {
-            self.undo_ledger(&guard)?;
+            self.undo_ledger(&guard, owed.is_some())?;
         }
         let settled = guard.settle(&self.tree, self.issue_number)?;
         for what in &settled.tampered {
@@ -170,7 +170,6 @@ impl Run<'_> {
             Ok(commit) if self.tree.git2().find_commit(commit).is_ok() => commit,
             _ => self.tree.head()?,
         };
-        let guard = self.tree.guard_from(self.issue_number, commit)?;
         let committed = self.committed_ledger(commit)?;
         if let Some(now) = self.ledger_file()?.filter(|now| Some(now) != committed.as_ref()) {
             let blob = self.tree.git2().blob(&now)?;
@@ -180,7 +179,7 @@ impl Run<'_> {
         if let Some(committed) = committed {
             self.write_ledger(&committed)?;
         }
-        Ok(guard)
+        self.tree.guard_from(self.issue_number, commit)
     }
 
     /// The newest launch of a developer after which nothing was settled.

@@ -106,7 +106,12 @@ impl Run<'_> {
                 .iter()
                 .filter(|l| l.step == Some(step.number) && l.title == step.title)
                 .collect();
-            let evidence = accepted_evidence(&lines);
+            let mut evidence = accepted_evidence(&lines);
+            // What was seen of a refactor that was dropped is nothing that is in the branch.
+            if !own.iter().any(|c| c.phase == Some(Phase::Refactor)) {
+                evidence.retain(|(claim, _)| claim != Claim::Refactor.as_str());
+            }
+            let recorded = |claim: Claim| evidence.iter().any(|(known, _)| known == claim.as_str());
             if own.is_empty() {
                 eye.push(note(EyeKind::ByHandTick, Some(step.number), &step.title));
             }
@@ -115,9 +120,11 @@ impl Run<'_> {
                 .iter()
                 .any(|l| l.text("what") == "breaks-with" && l.text("result") == "holds");
             let kind = match &step.no_test {
-                Some(why) => StepKind::NoTest(why.clone()),
+                Some(why) if !own.is_empty() => StepKind::NoTest(why.clone()),
+                _ if own.is_empty() => StepKind::ByHand,
                 None if already => StepKind::AlreadyThere,
-                None => StepKind::Tested,
+                None if recorded(Claim::Red) && recorded(Claim::Green) => StepKind::Tested,
+                _ => StepKind::NotOnRecord,
             };
             let story = stories.iter().find(|s| s.number == step.number);
             steps.push(facts::Step {

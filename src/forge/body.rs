@@ -129,7 +129,8 @@ fn step_line(step: &Step) -> String {
             (Phase::Refactor, _) => "tidied up in",
             (_, StepKind::Tested) => "test and code in",
             (_, StepKind::AlreadyThere) => "test in",
-            (_, StepKind::NoTest(_)) => "changed in",
+            (_, StepKind::NoTest(_) | StepKind::ByHand) => "changed in",
+            (_, StepKind::NotOnRecord) => "committed in",
         };
         format!("{what} {}", code(&commit.short, 60))
     });
@@ -226,6 +227,15 @@ fn criterion(facts: &PullFacts, criterion: &Criterion) -> String {
                 step.number,
                 inline(why, 300)
             ),
+            StepKind::ByHand => format!(
+                "Step {}, ticked by hand: veri has seen no proof of it.",
+                step.number
+            ),
+            StepKind::NotOnRecord => format!(
+                "Step {}, committed by an earlier run of veri whose record is not on this machine: what was seen \
+                 of its test then is told in the issue's thread.",
+                step.number
+            ),
         });
     }
     if sentences.is_empty() {
@@ -255,7 +265,11 @@ fn eye(facts: &PullFacts) -> Vec<Eye> {
     }
     for step in &facts.steps {
         match &step.kind {
-            StepKind::Tested => {}
+            // A tick by hand is told by whoever has seen that there is no commit.
+            StepKind::Tested | StepKind::ByHand => {}
+            StepKind::NotOnRecord => {
+                add(EyeKind::NotOnRecord, Some(step.number), step.title.clone());
+            }
             StepKind::NoTest(why) => {
                 add(
                     EyeKind::NoTest,
@@ -304,6 +318,9 @@ fn eye_words(what: EyeKind) -> &'static str {
         EyeKind::Stub => "Code written before its test failed, so that the test compiles",
         EyeKind::ByHandCommit => "Committed by hand",
         EyeKind::ByHandTick => "Ticked by hand, not proven by this run",
+        EyeKind::NotOnRecord => {
+            "Committed by an earlier run of veri whose record is not on this machine"
+        }
         EyeKind::Flaky => "Flaky: failed, then passed when run again",
         EyeKind::KnownFailing => "Failing since before this work",
         EyeKind::Isolation => "Not shown that the suite tests exactly this code",

@@ -55,6 +55,7 @@ fn a_guard_that_is_gone_when_the_next_conductor_comes_is_tampering_and_not_nothi
             ..good
         });
         assert_eq!(scene.tdd(&[]).code, None, "killed");
+        scene.nothing_is_left_running();
         scene.tdd(&[]).expect(0);
         let why = sent_back(&scene, 1, Phase::Red).join("\n");
         assert!(why.contains("gone or damaged"), "{spoil}: {why}");
@@ -90,6 +91,7 @@ fn a_forged_journal_has_nothing_committed_that_was_not_judged() {
             ..good
         });
         assert_eq!(scene.tdd(&[]).code, None, "killed");
+        scene.nothing_is_left_running();
         let forged = fs::read_to_string(scene.worktree().join(".tdd/events.jsonl")).unwrap();
         assert!(forged.contains("red-kept"), "{forged}");
         let ran = scene.tdd(&[]).expect(0);
@@ -121,4 +123,28 @@ fn what_settling_finds_of_a_stuck_or_stopped_leaf_is_said() {
     let told = |words: &str| scene.journal().iter().any(|l| l.text("said").contains(words));
     assert!(told("alias.x changed") && told("refs/heads/evil was removed"));
     walk(&scene);
+}
+
+/// Candidate code that the conductor runs: a suite that reaches out of its ground, once it is no longer the base's.
+#[test]
+fn what_a_suite_does_to_ledger_git_and_journal_is_undone_and_fails_its_candidate() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let evil = "t=$(ls -d ../../work/issue-42) && sed -i 's/\\[ \\]/[x]/' $t/.tdd/issue-42.md && git -C $t config core.hooksPath /dev/null && echo x >> $t/.tdd/events.jsonl || :";
+    scene.agent(&Agent {
+        green: attempts(
+            ":",
+            &[&format!("{}\necho \"{evil}\" >> src/lib.sh", good.green)],
+            &good.green,
+        ),
+        ..good
+    });
+    let ran = scene.tdd(&[]).expect(0);
+    let why = sent_back(&scene, 1, Phase::Green).join("\n");
+    assert!(why.contains("core.hookspath"), "{why}\n{}", ran.out);
+    assert!(why.contains(".tdd/issue-42.md was changed"), "{why}");
+    assert!(why.contains("events.jsonl was touched"), "{why}");
+    assert_eq!(hooks_path(&scene), "");
+    walk(&scene);
+    assert!(!scene.pull().unwrap().contains("by hand"));
 }
