@@ -143,10 +143,18 @@ fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Resul
     let why = "what was not committed when the worktree was removed";
     if let Some(kept) = tree.discard(place.issue, now, why)? {
         let n = place.issue;
-        writeln!(out, "note     issue {n}: uncommitted work is kept in {kept} (`veri discarded {n}`)")?;
+        writeln!(
+            out,
+            "note     issue {n}: uncommitted work is kept in {kept} (`veri discarded {n}`)"
+        )?;
     }
     if let Some(kept) = keep_journal(home, place)? {
-        writeln!(out, "note     issue {}: its journal is kept in {}", place.issue, kept.display())?;
+        writeln!(
+            out,
+            "note     issue {}: its journal is kept in {}",
+            place.issue,
+            kept.display()
+        )?;
     }
     let copy = tree.journal_copy();
     tree.remove()?;

@@ -30,7 +30,9 @@ pub struct LogCommand {
 impl LogCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
-        let kept = self.issue.map(|n| home.join("journals").join(format!("issue-{n}.jsonl")));
+        let kept = self
+            .issue
+            .map(|n| home.join("journals").join(format!("issue-{n}.jsonl")));
         let found = one(&places(&repo, &home), self.issue);
         // Of a run whose worktree was removed, the journal is kept.
         let (journal, issue) = match (found, kept) {

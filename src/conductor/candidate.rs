@@ -30,7 +30,9 @@ impl Run<'_> {
             && self.ledger_file()?.as_ref() != Some(&before)
         {
             let path = self.ledger_path();
-            reasons.push(format!("{path} was changed while the pre-commit hook ran; it was put back"));
+            reasons.push(format!(
+                "{path} was changed while the pre-commit hook ran; it was put back"
+            ));
             self.write_ledger(&before)?;
         }
         match hook {
@@ -107,7 +109,10 @@ impl Run<'_> {
         let in_hand = self.guard.is_some();
         let guard = match self.guard.take() {
             Some(guard) => Some(guard),
-            None => self.tree.open_guard()?,
+            None => self
+                .tree
+                .open_guard()?
+                .filter(|guard| guard.fits(&self.tree)),
         };
         let guard = match (guard, &owed) {
             (Some(guard), _) => guard,
@@ -171,7 +176,10 @@ impl Run<'_> {
             _ => self.tree.head()?,
         };
         let committed = self.committed_ledger(commit)?;
-        if let Some(now) = self.ledger_file()?.filter(|now| Some(now) != committed.as_ref()) {
+        if let Some(now) = self
+            .ledger_file()?
+            .filter(|now| Some(now) != committed.as_ref())
+        {
             let blob = self.tree.git2().blob(&now)?;
             let said = format!("the ledger as it was found is kept as object {blob}");
             self.say(Kind::Check, said)?;

@@ -608,34 +608,32 @@ impl Run<'_> {
             let shown = false;
             return Ok((Event::Proved { shown, reasons }, Value::Null));
         }
-        Ok(
-            match breaks {
-                Breaks::Shown { run } => (
-                    Event::Proved {
-                        shown: true,
-                        reasons: Vec::new(),
-                    },
-                    json!({ "runs": [*run] }),
-                ),
-                Breaks::Refused { why } => {
-                    let reasons = vec![format!(
-                        "the test passes at once, and the change of the code that should make it fail shows nothing ({why}): \
-                     the test proves nothing"
-                    )];
-                    (
-                        Event::Proved {
-                            shown: false,
-                            reasons,
-                        },
-                        Value::Null,
-                    )
-                }
-                Breaks::Ended(outcome) => match *outcome {
-                    Outcome::Bail(bail) => return Err(bail.into()),
-                    _ => return Err(StoppedInSuite.into()),
+        Ok(match breaks {
+            Breaks::Shown { run } => (
+                Event::Proved {
+                    shown: true,
+                    reasons: Vec::new(),
                 },
+                json!({ "runs": [*run] }),
+            ),
+            Breaks::Refused { why } => {
+                let reasons = vec![format!(
+                    "the test passes at once, and the change of the code that should make it fail shows nothing ({why}): \
+                     the test proves nothing"
+                )];
+                (
+                    Event::Proved {
+                        shown: false,
+                        reasons,
+                    },
+                    Value::Null,
+                )
+            }
+            Breaks::Ended(outcome) => match *outcome {
+                Outcome::Bail(bail) => return Err(bail.into()),
+                _ => return Err(StoppedInSuite.into()),
             },
-        )
+        })
     }
 
     /// The tree of the branch as it is, for acceptance.

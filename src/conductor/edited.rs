@@ -24,7 +24,11 @@ impl Run<'_> {
         let Some(before) = before.filter(|before| Some(before) != now.as_ref()) else {
             return Ok(());
         };
-        if !developer && now.as_deref().is_some_and(|now| says_the_same(&before, now)) {
+        if !developer
+            && now
+                .as_deref()
+                .is_some_and(|now| says_the_same(&before, now))
+        {
             return Ok(());
         }
         if let Some(bytes) = now {

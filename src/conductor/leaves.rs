@@ -333,9 +333,7 @@ impl Run<'_> {
             Role::Planner | Role::Verifier => self.guarded(watched)?,
         };
         self.mend_journal()?;
-        let record = record
-            .map(|r| serde_json::to_value(&r))
-            .transpose()?;
+        let record = record.map(|r| serde_json::to_value(&r)).transpose()?;
         self.outcome(
             leaf,
             &end,

@@ -22,6 +22,9 @@ pub const LEAF_EMAIL: &str = "leaf@veri.invalid";
 /// At most this many files of one hooks folder are watched; git knows 28 hooks.
 const MOST_HOOKS: usize = 1000;
 
+/// The locks of a working tree's own git.
+pub(super) const LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
+
 /// The environment of a leaf that makes what it does to refs known as its own. `inherited` is the
 /// environment that it is laid over: settings that it carries in `GIT_CONFIG_COUNT` stay.
 pub fn leaf_git_env(inherited: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
@@ -67,6 +70,8 @@ pub struct Guard {
     #[serde(with = "hex")]
     pub(super) index: Vec<u8>,
     pub(super) index_time: Option<SystemTime>,
+    /// Locks that stood there already: not the leaf's.
+    pub(super) locks: Vec<String>,
     /// Files that tie the working tree to the repository.
     pub(super) ties: Vec<Watched>,
     /// Files that make git hide or find things, put back whole.
@@ -89,6 +94,13 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// Whether the guard is of this working tree as git knows it now: one that was registered anew has another folder
+    /// in the repository.
+    pub fn fits(&self, tree: &WorkTree) -> bool {
+        let mut inner = self.ties.iter().filter(|t| !t.path.ends_with(".git"));
+        inner.all(|tie| tie.path.parent() == Some(&tree.git_dir) && tie.path.exists())
+    }
+
     /// What a ledger held when the guard was set up; None when there was no such file. `name` is its name in
     /// `.tdd/`. A leaf's change of it is not undone by `settle`: whoever ticks steps knows what it should be.
     pub fn ledger(&self, name: &str) -> Option<Vec<u8>> {
@@ -192,6 +204,11 @@ impl WorkTree {
             index_time: fs::metadata(self.git_dir.join("index"))
                 .and_then(|meta| meta.modified())
                 .ok(),
+            locks: LOCKS
+                .iter()
+                .filter(|lock| self.git_dir.join(lock).exists())
+                .map(|lock| (*lock).to_owned())
+                .collect(),
             ties: self.ties()?,
             whole: self.whole()?,
             hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,

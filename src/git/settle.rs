@@ -151,7 +151,10 @@ impl Guard {
         let refs = wt.refs(issue);
         let base = Oid::from_str(&self.commit)?;
         if wt.linked {
-            for lock in ["index.lock", "HEAD.lock"] {
+            for lock in guard::LOCKS {
+                if self.locks.iter().any(|there| there == lock) {
+                    continue;
+                }
                 stage::remove_if_there(&wt.git_dir.join(lock))?;
             }
         }

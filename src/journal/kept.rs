@@ -78,7 +78,13 @@ impl Copy {
 
 /// Brings the journal to what its copy vouches for.
 pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
-    let what = || format!("cannot put the journal {} back from {}", path.display(), copy.display());
+    let what = || {
+        format!(
+            "cannot put the journal {} back from {}",
+            path.display(),
+            copy.display()
+        )
+    };
     let regular = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
     let there = match regular {
         true => std::fs::read(path).with_context(what)?,
@@ -165,6 +171,9 @@ fn set_aside(path: &Path) -> std::io::Result<()> {
 }
 
 fn whole_lines(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let end = bytes
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
     bytes.get(..end).unwrap_or_default()
 }

@@ -33,7 +33,10 @@ fn a_guard_that_its_leaf_removes_or_spoils_guards_all_the_same() {
         let ran = scene.tdd(&[]).expect(0);
         let why = sent_back(&scene, 1, Phase::Red).join("\n");
         assert!(why.contains("core.hookspath"), "{spoil}: {why}");
-        assert!(why.contains(".tdd/issue-42.md was changed"), "{spoil}: {why}");
+        assert!(
+            why.contains(".tdd/issue-42.md was changed"),
+            "{spoil}: {why}"
+        );
         assert!(ran.out.contains("evil"), "{spoil}: {}", ran.out);
         assert_eq!(hooks_path(&scene), "");
         walk(&scene);
@@ -44,7 +47,10 @@ fn a_guard_that_its_leaf_removes_or_spoils_guards_all_the_same() {
 
 #[test]
 fn a_guard_that_is_gone_when_the_next_conductor_comes_is_tampering_and_not_nothing_to_do() {
-    for spoil in ["rm -f ../issue-42.guard", "echo garbage > ../issue-42.guard"] {
+    for spoil in [
+        "rm -f ../issue-42.guard",
+        "echo garbage > ../issue-42.guard",
+    ] {
         let scene = Scene::new();
         let good = Agent::default();
         let bad = format!(
@@ -119,8 +125,17 @@ fn what_settling_finds_of_a_stuck_or_stopped_leaf_is_said() {
     });
     let ran = scene.tdd(&["--timeout", "2"]).expect(0);
     assert!(ran.out.contains("alias.x changed"), "{}", ran.out);
-    assert!(ran.out.contains("refs/heads/evil was removed"), "{}", ran.out);
-    let told = |words: &str| scene.journal().iter().any(|l| l.text("said").contains(words));
+    assert!(
+        ran.out.contains("refs/heads/evil was removed"),
+        "{}",
+        ran.out
+    );
+    let told = |words: &str| {
+        scene
+            .journal()
+            .iter()
+            .any(|l| l.text("said").contains(words))
+    };
     assert!(told("alias.x changed") && told("refs/heads/evil was removed"));
     walk(&scene);
 }
@@ -130,11 +145,16 @@ fn what_settling_finds_of_a_stuck_or_stopped_leaf_is_said() {
 fn what_a_suite_does_to_ledger_git_and_journal_is_undone_and_fails_its_candidate() {
     let scene = Scene::new();
     let good = Agent::default();
-    let evil = "t=$(ls -d ../../work/issue-42) && sed -i 's/\\[ \\]/[x]/' $t/.tdd/issue-42.md && git -C $t config core.hooksPath /dev/null && echo x >> $t/.tdd/events.jsonl || :";
+    let evil = "t=$(ls -d ../../work/issue-42 ../../../work/issue-42 2>/dev/null)\n\
+        if [ -n \"$t\" ]; then sed -i 's/\\[ \\]/[x]/' $t/.tdd/issue-42.md; \
+        git -C $t config core.hooksPath /dev/null; echo x >> $t/.tdd/events.jsonl; fi";
     scene.agent(&Agent {
         green: attempts(
             ":",
-            &[&format!("{}\necho \"{evil}\" >> src/lib.sh", good.green)],
+            &[&format!(
+                "{}\ncat >> src/lib.sh <<'EVIL'\n{evil}\nEVIL",
+                good.green
+            )],
             &good.green,
         ),
         ..good

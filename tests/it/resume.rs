@@ -148,7 +148,13 @@ fn another_clone_goes_on_from_the_first_step_that_is_not_ticked() {
 
 #[test]
 fn a_torn_line_is_set_aside_and_a_damaged_one_is_named_and_nothing_is_touched() {
-    let scene = cut_off_in_green();
+    // No developer is at work: what such a one spoils is put back from veri's own copy.
+    let scene = plain();
+    scene.hold("verifier-green");
+    let run = start(&scene, &[]);
+    scene.begun("verifier-green");
+    kill_everything(&scene, run);
+    scene.let_go("verifier-green");
     let journal = scene.worktree().join(".tdd/events.jsonl");
     let whole = fs::read(&journal).unwrap();
     let text = String::from_utf8(whole.clone()).unwrap();
