@@ -153,6 +153,8 @@ impl Run<'_> {
             false => self.tree.guard_in_memory()?,
         });
         let outcome = run(self);
+        // First of all: nothing can be written to a journal that is spoilt.
+        self.mend_journal()?;
         self.settle_guard()?;
         outcome
     }

@@ -16,6 +16,7 @@ mod perform;
 mod pick_up;
 mod preflight;
 mod publish;
+mod recheck;
 mod record;
 mod run;
 mod settings;

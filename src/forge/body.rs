@@ -211,6 +211,7 @@ fn criterion(facts: &PullFacts, criterion: &Criterion) -> String {
         } else {
             tests
         };
+        let n = step.number;
         sentences.push(match &step.kind {
             StepKind::Tested => {
                 format!(
@@ -227,15 +228,10 @@ fn criterion(facts: &PullFacts, criterion: &Criterion) -> String {
                 step.number,
                 inline(why, 300)
             ),
-            StepKind::ByHand => format!(
-                "Step {}, ticked by hand: veri has seen no proof of it.",
-                step.number
-            ),
-            StepKind::NotOnRecord => format!(
-                "Step {}, committed by an earlier run of veri whose record is not on this machine: what was seen \
-                 of its test then is told in the issue's thread.",
-                step.number
-            ),
+            StepKind::ByHand => format!("Step {n}, ticked by hand: veri has seen no proof of it."),
+            StepKind::NotOnRecord => {
+                format!("Step {n}, committed by veri: proof in the issue's thread.")
+            }
         });
     }
     if sentences.is_empty() {
@@ -318,9 +314,7 @@ fn eye_words(what: EyeKind) -> &'static str {
         EyeKind::Stub => "Code written before its test failed, so that the test compiles",
         EyeKind::ByHandCommit => "Committed by hand",
         EyeKind::ByHandTick => "Ticked by hand, not proven by this run",
-        EyeKind::NotOnRecord => {
-            "Committed by an earlier run of veri whose record is not on this machine"
-        }
+        EyeKind::NotOnRecord => "Committed by veri; the record of its proof is elsewhere",
         EyeKind::Flaky => "Flaky: failed, then passed when run again",
         EyeKind::KnownFailing => "Failing since before this work",
         EyeKind::Isolation => "Not shown that the suite tests exactly this code",
