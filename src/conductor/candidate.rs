@@ -60,7 +60,7 @@ impl Run<'_> {
             ),
         )?;
         let tree = Tree(tree.to_string());
-        let fields = json!({ "findings": findings });
+        let fields = json!({ "tampered": findings });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }

@@ -3,6 +3,7 @@
 //! `run` opens what a run needs (`start`), replays the journal, and loops over the effects that the
 //! machine awaits. Each room beside this one performs one kind of effect.
 
+mod branch;
 mod candidate;
 mod checks;
 mod commits;

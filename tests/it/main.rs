@@ -21,6 +21,7 @@ mod ground;
 mod here;
 mod hooks;
 mod isolation;
+mod kills;
 mod leaf;
 mod ledger_edits;
 mod ledger_examples;
