@@ -90,6 +90,13 @@ impl Ground {
             self.settle_clock();
             run(self)
         });
+        // Before the ground is cleaned: what the run itself installed may be what leads out.
+        let installed = match trial {
+            Ok(Trial::Passed) => {
+                leads::find(self.path(), ask.checkouts, &self.environment(ask.env))
+            }
+            _ => Ok(None),
+        };
         let back = self.bring_back();
         let trial = trial?;
         back?;
@@ -97,8 +104,7 @@ impl Ground {
             Trial::Failed => Isolation::Shown,
             Trial::Interrupted => Isolation::Interrupted,
             Trial::Passed => {
-                let found = leads::find(self.path(), ask.checkouts, &self.environment(ask.env))?;
-                let found = match found {
+                let found = match installed? {
                     Some(what) => Some(what),
                     None => leads::written_down(self.path(), &self.tracked()?, ask.checkouts),
                 };

@@ -227,12 +227,9 @@ fn what_a_suite_did_to_the_ground_is_seen_and_put_right() {
 }
 
 #[test]
-fn build_folders_survive_and_ignored_input_files_do_not_reach_the_ground() {
+fn ignored_build_folders_survive_and_ignored_input_files_do_not_reach_the_ground() {
     let project = Project::new();
-    let tree = project.tree(&[
-        (".gitignore", "target/\n.env\ngenerated.txt\n__pycache__/\n"),
-        ("src/a.py", "1"),
-    ]);
+    let tree = project.tree(&[(".gitignore", "target/\n.env\ngenerated.txt\n"), ("a", "1")]);
     // What a developer filled in the checkout.
     for name in [".env", "generated.txt"] {
         fs::write(project.checkout().join(name), "secret").unwrap();
@@ -241,39 +238,77 @@ fn build_folders_survive_and_ignored_input_files_do_not_reach_the_ground() {
     ground.bring_to(&project.repo, tree).unwrap();
     let root = ground.path().to_owned();
     assert!(!root.join(".env").exists() && !root.join("generated.txt").exists());
-    // What a suite makes: a build, and ignored files that a later suite could lean on.
-    for (path, text) in [
-        ("target/debug/x", "built"),
-        ("src/__pycache__/a.pyc", "code"),
-        ("generated.txt", "leaned on"),
-        (".env", "leaned on"),
-        (
-            "cache/CACHEDIR.TAG",
-            "Signature: 8a477f597d28d172789f06886806bc55\n",
-        ),
-        ("cache/x", "built"),
+    // What a suite makes: builds, and ignored files that a later suite could lean on.
+    for path in [
+        "target/debug/x",
+        "src/__pycache__/a.pyc",
+        "generated.txt",
+        ".env",
+        "sub/deep/cache/CACHEDIR.TAG",
+        "deps/node_modules/x",
     ] {
         fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
-        fs::write(root.join(path), text).unwrap();
+        fs::write(
+            root.join(path),
+            "Signature: 8a477f597d28d172789f06886806bc55\n",
+        )
+        .unwrap();
     }
-    let next = project.tree(&[(".gitignore", "target/\n"), ("src/a.py", "2")]);
+    let next = project.tree(&[
+        (".gitignore", "/target\n__pycache__/\nall-of-it/\n"),
+        ("src/a.py", "2"),
+        ("sub/deep/b", "2"),
+        ("sub/.gitignore", "*/cache\n!*/cache/kept\n"),
+        ("deps/.gitignore", "node_modules/*\n"),
+    ]);
     ground.bring_to(&project.repo, next).unwrap();
+    let left: Vec<String> = listing(&root)
+        .into_iter()
+        .filter(|p| root.join(p).is_file())
+        .collect();
     assert_eq!(
-        listing(&root),
+        left,
         [
             ".gitignore",
-            "cache",
-            "cache/CACHEDIR.TAG",
-            "cache/x",
-            "src",
-            "src/__pycache__",
+            "deps/.gitignore",
+            "deps/node_modules/x",
             "src/__pycache__/a.pyc",
             "src/a.py",
-            "target",
-            "target/debug",
+            "sub/.gitignore",
+            "sub/deep/b",
+            "sub/deep/cache/CACHEDIR.TAG",
             "target/debug/x",
         ]
     );
+}
+
+#[test]
+fn what_calls_itself_a_cache_and_is_not_ignored_by_the_tree_is_cleaned_away() {
+    let project = Project::new();
+    let tree = project.tree(&[("a", "1")]);
+    // The rules of the person, and those that a suite writes, are not the tree's.
+    fs::create_dir_all(project.checkout().join(".git/info")).unwrap();
+    fs::write(project.checkout().join(".git/info/exclude"), ".c\ntarget\n").unwrap();
+    let mut ground = ground(&project);
+    ground.bring_to(&project.repo, tree).unwrap();
+    let root = ground.path().to_owned();
+    for path in [
+        ".c/CACHEDIR.TAG",
+        ".c/v",
+        ".c/.gitignore",
+        "target/v",
+        "__pycache__/v",
+        ".gitignore",
+    ] {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        let text = match path {
+            ".c/CACHEDIR.TAG" => "Signature: 8a477f597d28d172789f06886806bc55\n",
+            _ => "*\n",
+        };
+        fs::write(root.join(path), text).unwrap();
+    }
+    ground.bring_to(&project.repo, tree).unwrap();
+    assert_eq!(listing(&root), ["a"]);
 }
 
 #[test]
