@@ -2,9 +2,11 @@
 //!
 //! Leaves, suites and setup run under `leaf/` instead, which outlives the conductor.
 
+use crate::leaf::{self, LaunchId};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -15,6 +17,10 @@ use std::time::{Duration, Instant};
 
 /// How long a tool call may take unless the caller says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
+
+/// How much of each stream a call may write unless the caller says otherwise, in bytes: far above the longest list
+/// of paths, and still a size that the conductor can hold.
+const LARGEST: usize = 256 << 20;
 
 /// How long pipes that a background child of an ended tool holds open are still read.
 const LINGER: Duration = Duration::from_millis(50);
@@ -35,9 +41,9 @@ pub enum ToolEnd {
 pub struct ToolOutput {
     /// How it ended.
     pub end: ToolEnd,
-    /// All of its standard output.
+    /// All of its standard output; with [`Tool::keep_at_most`] its beginning and its end.
     pub stdout: Vec<u8>,
-    /// All of its standard error.
+    /// All of its standard error; with [`Tool::keep_at_most`] its beginning and its end.
     pub stderr: Vec<u8>,
 }
 
@@ -68,6 +74,8 @@ pub struct Tool {
     command: Command,
     stdin: Option<Vec<u8>>,
     deadline: Duration,
+    kept: Option<usize>,
+    sweeping: bool,
 }
 
 impl Tool {
@@ -80,6 +88,8 @@ impl Tool {
             command,
             stdin: None,
             deadline: DEFAULT_DEADLINE,
+            kept: None,
+            sweeping: false,
         }
     }
 
@@ -131,11 +141,42 @@ impl Tool {
         self
     }
 
+    /// Keeps of each stream at most so many bytes, its beginning and its end, with a line between them that says
+    /// how much is left out. For output that is for people; without it, output that is larger than 256 MiB is an
+    /// error, and never cut.
+    pub fn keep_at_most(mut self, bytes: usize) -> Tool {
+        self.kept = Some(bytes);
+        self
+    }
+
+    /// Ends, after the call, also what it started in sessions of their own: everything that carries the call's
+    /// mark in its environment (`VERI_LAUNCH`). For calls that run programs of the person's, such as hooks.
+    pub fn sweeping(mut self) -> Tool {
+        self.sweeping = true;
+        self
+    }
+
     /// Runs the call to its end or its deadline; whatever it left in its process group is ended.
     ///
     /// # Errors
-    /// When the program cannot be started (`NotFound`, `PermissionDenied`) or its pipes cannot be read.
+    /// When the program cannot be started (`NotFound`, `PermissionDenied`), its pipes cannot be read, or it writes
+    /// more than can be held.
     pub fn run(mut self) -> io::Result<ToolOutput> {
+        let launch = match self.sweeping {
+            true => Some(LaunchId::random().map_err(io::Error::other)?),
+            false => None,
+        };
+        if let Some(launch) = &launch {
+            self.command.env(leaf::LAUNCH_VAR, launch.as_str());
+        }
+        let result = self.run_in_group();
+        if let Some(launch) = &launch {
+            leaf::sweep_launch(launch);
+        }
+        result
+    }
+
+    fn run_in_group(mut self) -> io::Result<ToolOutput> {
         let stdin = if self.stdin.is_some() {
             Stdio::piped()
         } else {
@@ -152,7 +193,7 @@ impl Tool {
             Some(std::thread::spawn(move || drop(pipe.write_all(&bytes))))
         });
         let group = Group(Pid::from_raw(child.id() as i32));
-        let result = collect(&mut child, &group, self.deadline);
+        let result = collect(&mut child, &group, self.deadline, self.kept);
         drop(group);
         if let Some(writer) = writer {
             // The group is gone, so the pipe is broken and the writer ends.
@@ -173,12 +214,17 @@ impl Drop for Group {
     }
 }
 
-fn collect(child: &mut Child, group: &Group, limit: Duration) -> io::Result<ToolOutput> {
+fn collect(
+    child: &mut Child,
+    group: &Group,
+    limit: Duration,
+    kept: Option<usize>,
+) -> io::Result<ToolOutput> {
     let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("a child without pipes"));
     };
     let started = Instant::now();
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (mut stdout, mut stderr) = (Stream::new(kept), Stream::new(kept));
     let (mut out_open, mut err_open) = (true, true);
     let mut ended_at: Option<Instant> = None;
     let mut timed_out = false;
@@ -242,17 +288,66 @@ fn collect(child: &mut Child, group: &Group, limit: Duration) -> io::Result<Tool
     };
     Ok(ToolOutput {
         end,
-        stdout,
-        stderr,
+        stdout: stdout.into_bytes(),
+        stderr: stderr.into_bytes(),
     })
 }
 
-fn read_some(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<bool> {
+/// What a stream has said so far: everything, or its beginning and its end.
+struct Stream {
+    /// How much of the beginning, and as much of the end, is kept; None for everything.
+    half: Option<usize>,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    left_out: u64,
+}
+
+impl Stream {
+    fn new(kept: Option<usize>) -> Stream {
+        Stream {
+            half: kept.map(|bytes| bytes / 2),
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            left_out: 0,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(half) = self.half else {
+            if self.head.len() + bytes.len() > LARGEST {
+                return Err(io::Error::other(format!(
+                    "it wrote more than {} MiB, which is more than is held of a call's output",
+                    LARGEST >> 20
+                )));
+            }
+            self.head.extend_from_slice(bytes);
+            return Ok(());
+        };
+        let (first, rest) = bytes.split_at(bytes.len().min(half - self.head.len()));
+        self.head.extend_from_slice(first);
+        self.tail.extend(rest);
+        let excess = self.tail.len().saturating_sub(half);
+        self.tail.drain(..excess);
+        self.left_out += excess as u64;
+        Ok(())
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = self.head;
+        if self.left_out > 0 {
+            bytes.extend(format!("\n… {} bytes left out …\n", self.left_out).bytes());
+        }
+        bytes.extend(self.tail);
+        bytes
+    }
+}
+
+fn read_some(from: &mut impl Read, to: &mut Stream) -> io::Result<bool> {
     let mut buffer = [0u8; 16 * 1024];
     match from.read(&mut buffer) {
         Ok(0) => Ok(false),
         Ok(n) => {
-            to.extend_from_slice(&buffer[..n]);
+            to.take(&buffer[..n])?;
             Ok(true)
         }
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(true),
@@ -284,6 +379,66 @@ mod tests {
             .run()
             .unwrap();
         assert_eq!(out.end, ToolEnd::TimedOut);
+    }
+
+    #[test]
+    fn endless_output_is_kept_at_both_ends_and_costs_no_more() {
+        let out = Tool::new("sh")
+            .args([
+                "-c",
+                "echo begin; yes | head -c 20000000; echo end; yes >&2",
+            ])
+            .keep_at_most(1000)
+            .deadline(Duration::from_secs(2))
+            .run()
+            .unwrap();
+        assert_eq!(out.end, ToolEnd::TimedOut);
+        let text = out.stdout_text();
+        assert!(
+            text.starts_with("begin\ny\n") && text.ends_with("y\nend"),
+            "{text}"
+        );
+        assert!(text.contains("… 19999010 bytes left out …"), "{text}");
+        assert!(out.stdout.len() < 1100 && out.stderr.len() < 1100);
+    }
+
+    #[test]
+    fn output_that_must_be_whole_is_never_cut() {
+        let out = Tool::new("sh")
+            .args(["-c", "yes | head -c 3000000"])
+            .run()
+            .unwrap();
+        assert_eq!(out.stdout.len(), 3_000_000);
+        let mut stream = Stream::new(None);
+        let piece = vec![0; LARGEST / 4];
+        for _ in 0..4 {
+            stream.take(&piece).unwrap();
+        }
+        let error = stream.take(b"x").unwrap_err();
+        assert!(error.to_string().contains("more than 256 MiB"), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_swept_call_left_in_a_session_of_its_own_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid = dir.path().join("pid");
+        let text = "setsid sh -c 'echo $$ > \"$PID.new\"; mv \"$PID.new\" \"$PID\"; exec sleep 1000' >&- 2>&- & \
+                    while [ ! -e \"$PID\" ]; do sleep 0.01; done";
+        let out = Tool::new("sh")
+            .args(["-c", text])
+            .env("PID", &pid)
+            .sweeping()
+            .run()
+            .unwrap();
+        assert!(out.success());
+        let pid = std::fs::read_to_string(&pid).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        // Gone, or dead and not yet reaped by whoever inherited it.
+        assert!(
+            stat.as_ref().map_or(true, |stat| stat.contains(") Z ")),
+            "{stat:?}"
+        );
     }
 
     #[test]
