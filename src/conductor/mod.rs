@@ -6,6 +6,7 @@
 mod candidate;
 mod checks;
 mod commits;
+mod debris;
 mod edited;
 mod facts;
 mod failures;
@@ -22,6 +23,7 @@ mod signals;
 mod snapshot;
 mod start;
 pub mod stop;
+mod suites;
 mod telling;
 mod unwind;
 

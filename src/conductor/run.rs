@@ -4,6 +4,7 @@ use super::failures::{StoppedInSuite, classify, known_cause};
 use super::record::{self, Entry};
 use super::settings::Settings;
 use super::signals::Asked;
+use super::suites::Took;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::event::{Kind, Line};
@@ -19,6 +20,7 @@ use crate::prompt::Templates;
 use crate::role::StopMode;
 use anyhow::Result;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -73,6 +75,8 @@ pub(super) struct Ready {
     pub(super) env_file: String,
     /// Files that suites are known to leave behind: not part of a candidate.
     pub(super) debris: Vec<Vec<u8>>,
+    /// What each command was seen to take.
+    pub(super) took: BTreeMap<String, Took>,
 }
 
 impl Run<'_> {

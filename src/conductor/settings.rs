@@ -1,6 +1,7 @@
 //! What is in force in a run: flags over variables over the stored or read configuration.
 
 use super::Ask;
+use super::suites::Took;
 use crate::agent::Wanted;
 use crate::config::{AgentEntry, Config, ForgeConfig};
 use crate::forge::trust::Trust;
@@ -24,6 +25,9 @@ const LEAF_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// A suite's timeout is never shorter than this: three times a very quick suite is no measure.
 const SUITE_TIMEOUT_FLOOR: Duration = Duration::from_secs(120);
+
+/// The same where all that is known was measured in an earlier start: what was built then may have to be built anew.
+const REMEMBERED_FLOOR: Duration = Duration::from_secs(15 * 60);
 
 /// How long a suite may take at baseline.
 pub(super) const BASELINE_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
@@ -97,13 +101,20 @@ impl Settings {
         }
     }
 
-    /// How long a suite may take, once it is known what it takes.
-    pub(super) fn suite_timeout(&self, suite_ms: Option<u64>) -> Duration {
-        match (self.config.tests.timeout, suite_ms) {
-            (Some(seconds), _) => Duration::from_secs(seconds),
-            (None, None) => BASELINE_TIMEOUT,
-            (None, Some(ms)) => SUITE_TIMEOUT_FLOOR.max(Duration::from_millis(3 * ms)),
+    /// How long a suite or an extra check may take, from what it took.
+    pub(super) fn suite_timeout(&self, took: Option<Took>) -> Duration {
+        if let Some(seconds) = self.config.tests.timeout {
+            return Duration::from_secs(seconds);
         }
+        let Some(took) = took else {
+            return BASELINE_TIMEOUT;
+        };
+        let floor = if took.measured {
+            SUITE_TIMEOUT_FLOOR
+        } else {
+            REMEMBERED_FLOOR
+        };
+        floor.max(Duration::from_millis(took.longest_ms.saturating_mul(3)))
     }
 
     /// How long a commit hook may take.

@@ -3,7 +3,7 @@
 //! With every program file outside the tests made unusable the suite must fail. If it passes, something else is
 //! under test, and [`super::leads`] looks for what leads there.
 
-use super::hold::Ground;
+use super::hold::{Ground, Since};
 use super::path::TreePath;
 use super::project::{Language, is_program};
 use super::{disk, files, leads};
@@ -86,6 +86,7 @@ impl Ground {
                 (path, if php { UNUSABLE_PHP } else { UNUSABLE })
             })
             .collect();
+        self.since = Since::Unknown;
         let trial = self.overwrite(&unusable).and_then(|()| {
             self.settle_clock();
             run(self)

@@ -2,7 +2,7 @@
 
 use super::clock::{self, Stamp};
 use super::entries::{Entries, Form, base_name, is_attributes};
-use super::hold::{Ground, INDEX, Laid};
+use super::hold::{Ground, INDEX, Laid, Since};
 use super::path::{TreePath, covers, place};
 use super::record::{LaidFile, Signature};
 use super::slot::Kind;
@@ -191,6 +191,7 @@ impl Ground {
         }
         files::remove(&self.lock.records.join(INDEX))?;
         files::remove(self.path())?;
+        self.since = Since::Anew(Vec::new());
         fs::create_dir(self.path()).with_context(|| format!("making {}", self.path().display()))
     }
 
