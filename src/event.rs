@@ -170,15 +170,21 @@ impl Line {
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
+
+    /// Whether the line tells how a leaf ended that ran until it ended or was given up.
+    pub fn ends_a_leaf(&self) -> bool {
+        let end = self.fields.get("input").and_then(|i| i.get("leaf-ended"));
+        end.is_some()
+            && !matches!(
+                self.text("end"),
+                "lost" | "never-started" | "refused" | "killed-by-stop"
+            )
+    }
 }
 
-/// How many leaves were started. A launch that a crash cut off before its start is not one.
+/// How many leaves were started. A launch that a crash or a stop cut off is made again, and counts then.
 pub fn started_leaves(lines: &[Line]) -> usize {
-    let launches = lines.iter().filter(|line| line.event == Kind::Launch);
-    let never = lines
-        .iter()
-        .filter(|line| line.event == Kind::Exit && line.text("end") == "never-started");
-    launches.count().saturating_sub(never.count())
+    lines.iter().filter(|line| line.ends_a_leaf()).count()
 }
 
 /// The JSON schema of a line (`veri prompt schema events`).

@@ -1,5 +1,6 @@
 //! The journal: `.tdd/events.jsonl`, append-only, one synced write a line.
 
+use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line, PhaseWord, VERSION};
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -84,7 +85,7 @@ impl Journal {
             torn = Some(aside);
             bytes.truncate(whole);
         }
-        let lines = parse(&bytes, path)?;
+        let lines = parse(&bytes, path, 0)?;
         file.unlock()?;
         let last_seq = lines.last().map_or(0, |l| l.seq);
         let journal = Journal {
@@ -181,7 +182,7 @@ impl Journal {
         self.file.seek(SeekFrom::Start(known))?;
         let mut bytes = Vec::new();
         (&self.file).take(length - known).read_to_end(&mut bytes)?;
-        if let Some(last) = parse(&bytes, &self.path)?.last() {
+        if let Some(last) = parse(&bytes, &self.path, self.last_seq)?.last() {
             self.last_seq = last.seq;
         }
         self.known.extend_from_slice(&bytes);
@@ -210,7 +211,7 @@ impl Journal {
         if same {
             let bytes = std::fs::read(&self.path).with_context(what)?;
             if let Some(more) = bytes.strip_prefix(self.known.as_slice())
-                && (more.is_empty() || only_tells(more, &self.path))
+                && (more.is_empty() || only_tells(more, &self.path, self.last_seq))
             {
                 return Ok(false);
             }
@@ -256,7 +257,8 @@ pub fn recover(path: &Path, copy: &Path) -> Result<bool> {
             .iter()
             .rposition(|b| *b == b'\n')
             .map_or(0, |at| at + 1);
-        if parse(&more[..whole], path).is_ok() {
+        let before = parse(&kept, copy, 0)?.last().map_or(0, |l| l.seq);
+        if parse(&more[..whole], path, before).is_ok() {
             return Ok(false);
         }
     }
@@ -271,13 +273,13 @@ pub fn recover(path: &Path, copy: &Path) -> Result<bool> {
 }
 
 /// Whether these are whole lines from which nothing is replayed, as `veri leaf` writes them.
-fn only_tells(bytes: &[u8], path: &Path) -> bool {
+fn only_tells(bytes: &[u8], path: &Path, before: u64) -> bool {
     let tells = |l: &Line| {
         matches!(l.event, Kind::Launch | Kind::Exit)
             && !l.fields.contains_key("input")
             && !l.fields.contains_key("intent")
     };
-    bytes.ends_with(b"\n") && parse(bytes, path).is_ok_and(|lines| lines.iter().all(tells))
+    bytes.ends_with(b"\n") && parse(bytes, path, before).is_ok_and(|lines| lines.iter().all(tells))
 }
 
 /// Removes what cannot be replaced by a file.
@@ -310,31 +312,40 @@ pub fn read(path: &Path) -> Result<Vec<Line>> {
         .rposition(|b| *b == b'\n')
         .map_or(0, |at| at + 1);
     bytes.truncate(whole);
-    parse(&bytes, path)
+    parse(&bytes, path, 0)
 }
 
-fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Line>> {
+fn parse(bytes: &[u8], path: &Path, mut before: u64) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for (index, text) in bytes.split(|b| *b == b'\n').enumerate() {
         if text.is_empty() {
             continue;
         }
-        let line: Line = serde_json::from_slice(text).with_context(|| {
-            format!(
-                "line {} of the journal {} is damaged and is not skipped, since what it said would \
-                 be forgotten; repair it, or move the journal away to go on from the ledger alone",
-                index + 1,
-                path.display()
+        let damaged = |how: &str| {
+            Bail::new(
+                Cause::StorageFailed,
+                format!(
+                    "line {} of the journal {} {how}. It is not skipped, since what it said would be forgotten; \
+                     repair it, or move the journal away to go on from the ledger alone.",
+                    index + 1,
+                    path.display()
+                ),
             )
-        })?;
+        };
+        let line: Line =
+            serde_json::from_slice(text).map_err(|e| damaged(&format!("is damaged ({e})")))?;
         if line.v != VERSION {
-            bail!(
-                "line {} of the journal {} has version {}, and this program knows version {VERSION}",
-                index + 1,
-                path.display(),
+            let how = format!(
+                "has version {}, and this program knows version {VERSION}",
                 line.v
             );
+            return Err(damaged(&how).into());
         }
+        if line.seq != before + 1 {
+            let how = format!("is number {}, and {} was due", line.seq, before + 1);
+            return Err(damaged(&how).into());
+        }
+        before = line.seq;
         lines.push(line);
     }
     Ok(lines)

@@ -84,6 +84,8 @@ impl Tool {
         #[allow(clippy::disallowed_methods)] // this is the one place for short tool calls
         let mut command = Command::new(program);
         command.process_group(0);
+        // A conductor that is killed leaves no git behind that goes on while the next one looks around.
+        crate::leaf::unblocked_and_dying_with_parent(&mut command);
         Tool {
             command,
             stdin: None,

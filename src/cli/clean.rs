@@ -16,6 +16,9 @@ use std::io::Write;
 pub struct CleanCommand {
     /// The issue's number; without it, every issue that is done
     issue: Option<u64>,
+    /// Also what is not done: what its budgets were and which answers wait is forgotten, its branch stays
+    #[arg(long)]
+    unfinished: bool,
     /// Remove the grounds too: the next run sets them up again
     #[arg(long)]
     grounds: bool,
@@ -33,20 +36,21 @@ impl CleanCommand {
             }
             let size = human(disk::bytes_below(&place.tree));
             let done = is_done(&place);
-            if !done && self.issue.is_none() {
-                writeln!(
-                    out,
-                    "kept     issue {}: not done ({size}, {})",
-                    place.issue,
-                    place.tree.display()
-                )?;
-                continue;
-            }
             let info = LockInfo::new("veri clean");
             let Ok(lock) = Lock::try_acquire(&place.lock, &info)? else {
                 writeln!(out, "kept     issue {}: a run is going on", place.issue)?;
                 continue;
             };
+            if !done && !self.unfinished {
+                writeln!(
+                    out,
+                    "kept     issue {}: not done ({size}, {}); `veri tdd {}` goes on, --unfinished gives it up",
+                    place.issue,
+                    place.tree.display(),
+                    place.issue
+                )?;
+                continue;
+            }
             if !done {
                 writeln!(
                     out,

@@ -72,7 +72,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("VERI_NEW_SKILL", "1: as --new-templates"),
     (
         "VERI_CRASH_AT",
-        "n[:before|after]: kill the conductor at its n-th effect (a testing aid)",
+        "n[:point]: kill the conductor at its n-th effect (a testing aid); points: before, intended, launching, started, committed, after, journalled, posted, told",
     ),
     (
         "CI",

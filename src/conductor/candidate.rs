@@ -1,5 +1,6 @@
 //! What a developer left, taken as a candidate: tampering undone, the pre-commit hook run, a tree saved.
 
+use super::record::Entry;
 use super::run::Run;
 use crate::cause::Bail;
 use crate::event::Kind;
@@ -10,11 +11,9 @@ use serde_json::{Value, json};
 
 impl Run<'_> {
     pub(super) fn collect(&mut self, work: &Work) -> Result<(Event, Value)> {
-        let (tampered, noted) = self.settle_guard()?;
-        for said in &noted {
-            self.say(Kind::Check, said.clone())?;
-        }
-        let mut reasons = tampered.clone();
+        self.settle_guard()?;
+        let findings = self.findings();
+        let mut reasons = findings.clone();
         let hook = match self.tree.pre_commit(self.settings.hook_deadline()) {
             Err(error) if error.is::<CannotStage>() => {
                 // No hook can look at it either.
@@ -60,7 +59,7 @@ impl Run<'_> {
             ),
         )?;
         let tree = Tree(tree.to_string());
-        let fields = json!({ "tampered": tampered, "noted": noted });
+        let fields = json!({ "findings": findings });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }
@@ -74,28 +73,46 @@ impl Run<'_> {
         ))
     }
 
-    /// Undoes what a leaf did to the repository itself and to the ledger; gives what was tampering, in words
-    /// for the developer, and what is only said.
-    pub(super) fn settle_guard(&mut self) -> Result<(Vec<String>, Vec<String>)> {
-        let (mut tampered, mut noted) = std::mem::take(&mut self.settled);
+    /// Undoes what a leaf did to the repository itself and to the ledger. Journalled at once: done a second
+    /// time, after a crash, there is nothing left to find.
+    pub(super) fn settle_guard(&mut self) -> Result<()> {
         if let Some(guard) = self.tree.open_guard()? {
             // First the ledger: once the guard is gone, a change of it would count as a person's.
-            let ledger = self.undo_ledger(&guard)?;
+            self.undo_ledger(&guard)?;
             let settled = guard.settle(&self.tree, self.issue_number)?;
-            let put_back = |what| {
-                format!("{what}: this is git's or the person's and was put back; leave it alone")
-            };
-            tampered.extend(settled.tampered.into_iter().map(put_back));
-            tampered.extend(ledger);
-            noted.extend(settled.noted);
+            for what in &settled.tampered {
+                self.found(format!(
+                    "{what}: this is git's or the person's and was put back; leave it alone"
+                ))?;
+            }
+            for said in &settled.noted {
+                self.say(Kind::Check, said.clone())?;
+            }
         }
         let copy = self.tree.journal_copy();
         match std::fs::remove_file(&copy) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(e).with_context(|| format!("cannot remove {}", copy.display()));
+                Err(e).with_context(|| format!("cannot remove {}", copy.display()))
             }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok((tampered, noted))
+    }
+
+    /// Something that fails the check of the answer under way.
+    pub(super) fn found(&mut self, what: String) -> Result<()> {
+        let fields = json!({ "finding": what });
+        self.write(Entry::new(Kind::Check, Default::default(), fields).say(what))
+    }
+
+    /// What was found since the leaf was launched.
+    fn findings(&self) -> Vec<String> {
+        let since = self.lines.iter().rev();
+        let mut found: Vec<String> = since
+            .take_while(|l| l.text("intent") != "launch")
+            .filter_map(|l| Some(l.fields.get("finding")?.as_str()?.to_owned()))
+            .collect();
+        found.reverse();
+        found.dedup();
+        found
     }
 }

@@ -13,10 +13,10 @@ use crate::ground::command::{Ended, Launch, shell};
 use crate::ground::isolation::{self, Isolation, IsolationAsk};
 use crate::ground::project::Project;
 use crate::ground::setup::{Setup, SetupAsk};
-use crate::ground::{Ground, Verify};
+use crate::ground::{Ground, Kind as GroundKind, Verify};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
 use crate::machine::{Checked, Event, FeedbackKind, Work};
-use crate::role::{Claim, StopMode};
+use crate::role::Claim;
 use crate::suite::{SuiteEnd, SuiteRun, TestPaths};
 use anyhow::{Result, anyhow};
 use git2::{Oid, Repository};
@@ -144,12 +144,8 @@ impl Run<'_> {
             output_cap: Some(self.settings.output_cap()),
         };
         let mut running = leaf::start(&records, &spec)?;
-        let tdd = self.tree.tdd();
-        let signals = &mut self.signals;
-        let end = running.wait(None, &mut || {
-            let mode = super::stop::look(&tdd).mode().max(signals.mode());
-            (mode == Some(StopMode::Now)).then_some(KillWhy::Stop)
-        })?;
+        let end = running.wait(None, &mut || self.glance());
+        let end = self.or_ended(end, &records, running.name())?;
         Ok(match end {
             End::Done { code } => Ended::Code(code),
             End::KilledStuck { .. } => Ended::TimedOut,
@@ -333,7 +329,9 @@ impl Run<'_> {
     /// A fresh checkout without history for one verifier, set up like the check ground.
     pub(super) fn verify_ground(&mut self, candidate: Oid, base: Option<Oid>) -> Result<Verify> {
         let repo = Repository::open(self.tree.path())?;
-        let mut verify = Verify::make(&self.home, &repo, candidate, base)?;
+        let ground = Ground::acquire(&self.home, GroundKind::Verify)?;
+        self.quiet(ground.records())?;
+        let mut verify = Verify::make_in(ground, &repo, candidate, base)?;
         self.declare_env_file(verify.ground())?;
         self.set_up(candidate, verify.ground())?;
         Ok(verify)

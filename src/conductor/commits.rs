@@ -1,12 +1,13 @@
 //! Commits and the ledger: the plan, the approved red, the finished step, and a person's own edits.
 
 use super::leaves::oid;
+use super::record::{Entry, of_work};
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
 use crate::git::{Commit, Committed, Pushed, issue_branch_name, message, tree};
 use crate::ledger::{Ledger, NewLedger};
-use crate::machine::{Event, KeptRed, Step, Tree, Work};
+use crate::machine::{Event, KeptRed, Stage, Step, Tree, Work};
 use crate::plan::{Plan, PlanErrorKind};
 use crate::role::Claim;
 use anyhow::{Context, Result, anyhow};
@@ -122,12 +123,8 @@ impl Run<'_> {
             test_command: &ready.test_command,
             plan,
         });
-        let head = self.tree.head()?;
-        let parent = match self.ledger_at(head)? {
-            // Committed before a crash: the commit is found again by its parent and trailers.
-            Some(_) => self.tree.git2().find_commit(head)?.parent_id(0)?,
-            None => head,
-        };
+        // Preflight has found no ledger on the branch: one that was committed before a crash is not made again.
+        let parent = self.tree.head()?;
         self.write_ledger(ledger.as_bytes())?;
         let steps = plan.steps.len();
         let subject = format!(
@@ -148,6 +145,7 @@ impl Run<'_> {
                 .into());
                 }
             };
+        self.crash_point("committed");
         let fields = json!({
             "commit": commit.to_string(),
             "steps": steps,
@@ -157,40 +155,60 @@ impl Run<'_> {
         Ok((Event::PlanCommitted, fields))
     }
 
+    /// Commits a person's uncommitted edit of the ledger; says whether there was one.
+    fn commit_hand_edit(&mut self) -> Result<bool> {
+        let head = self.tree.head()?;
+        let Some(bytes) = self.edit_since(head)? else {
+            // Somebody's `git clean`, or a commit of ours that was cut off: the committed one is the truth.
+            let committed = self.ledger_in_force()?;
+            if self.ledger_file()?.as_deref() != Some(committed.as_bytes()) {
+                self.write_ledger(committed.as_bytes())?;
+            }
+            return Ok(false);
+        };
+        self.parse_ledger(&bytes)?;
+        let tree = self.tree.head_tree()?;
+        if let Made::Refused(words) =
+            self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?
+        {
+            return Err(Bail::needs_user(format!(
+                "A hook refused the commit of the hand-edited ledger:\n{}",
+                words.join("\n")
+            ))
+            .into());
+        }
+        Ok(true)
+    }
+
     /// Commits a person's uncommitted edit of the ledger, and reads it.
     pub(super) fn read_ledger(&mut self) -> Result<(Event, Value)> {
-        let committed = self.ledger_in_force()?;
-        let path = self.tree.path().join(self.ledger_path());
+        let work = self.state.work.clone();
+        let committed = match &work {
+            Some(work) if work.stage == Stage::Commit => self.committed_already(work)?,
+            _ => None,
+        };
         let head_tree = self.tree.head_tree()?.to_string();
-        let moved = self
-            .known_head_tree()
-            .is_some_and(|known| known != head_tree);
-        let mut said = json!({});
+        let moved = committed.is_none() && self.is_moved(&head_tree);
+        let mut said = json!({ "head_tree": head_tree });
         if moved {
-            said = json!({ "said": "somebody has changed the branch since: unfinished work is begun again on top of it" });
+            said["said"] = json!(
+                "somebody has changed the branch since: unfinished work is begun again on top of it"
+            );
+            if let Some(work) = &work {
+                self.put_work_aside(work)?;
+            }
         }
-        match std::fs::read(&path) {
-            Ok(bytes) if bytes != committed.as_bytes() => {
-                self.parse_ledger(&bytes)?;
-                let head = self.tree.head()?;
-                let tree = self.tree.head_tree()?;
-                if let Made::Refused(words) =
-                    self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?
-                {
-                    return Err(Bail::needs_user(format!(
-                        "A hook refused the commit of the hand-edited ledger:\n{}",
-                        words.join("\n")
-                    ))
-                    .into());
-                }
-                said = json!({ "said": "the ledger was edited by hand; it is committed", "by_hand": true });
-            }
-            Ok(_) => {}
-            // Somebody's git clean: the committed one is the truth.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                self.write_ledger(committed.as_bytes())?
-            }
-            Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+        if let (Some(commit), Some(work)) = (committed, &work) {
+            let fields = json!({ "what": "step", "commit": commit.to_string() });
+            let entry = Entry::new(Kind::Commit, of_work(work), fields);
+            self.write(entry.say("found the commit that was made before the interruption"))?;
+            let parent = self.tree.git2().find_commit(commit)?.parent_id(0)?;
+            let edit = self.edit_since(parent)?;
+            self.after_commit(work, edit);
+        }
+        if self.commit_hand_edit()? {
+            said["said"] = json!("the ledger was edited by hand; it is committed");
+            said["by_hand"] = json!(true);
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -204,27 +222,65 @@ impl Run<'_> {
                 no_test: s.no_test.clone(),
             })
             .collect();
-        let red = self
-            .tree
-            .refs(self.issue_number)
-            .load("red")?
-            .and_then(|saved| {
-                let key: RedKey = serde_json::from_str(saved.message.trim()).ok()?;
-                let fits = saved.parent == self.tree.head().ok();
-                fits.then(|| KeptRed {
-                    title: key.title,
-                    criteria: key.criteria,
-                    tree: Tree(saved.tree.to_string()),
-                })
-            });
-        said["head_tree"] = json!(head_tree);
-        Ok((Event::LedgerRead { steps, red, moved }, said))
+        let event = Event::LedgerRead {
+            steps,
+            red: self.kept_red()?,
+            committed: committed.map(|c| c.to_string()),
+            moved,
+        };
+        Ok((event, said))
+    }
+
+    /// The approved red that was kept for what the branch holds, ledgers aside.
+    fn kept_red(&self) -> Result<Option<KeptRed>> {
+        let Some(saved) = self.tree.refs(self.issue_number).load("red")? else {
+            return Ok(None);
+        };
+        let Ok(key) = serde_json::from_str::<RedKey>(saved.message.trim()) else {
+            return Ok(None);
+        };
+        let repo = self.tree.git2();
+        let files = |commit| tree::without_tdd(repo, tree::of_commit(repo, commit)?);
+        let fits = match saved.parent {
+            Some(parent) => files(parent)? == self.tree.head_tree()?,
+            None => false,
+        };
+        Ok(fits.then(|| KeptRed {
+            title: key.title,
+            criteria: key.criteria,
+            tree: Tree(saved.tree.to_string()),
+        }))
+    }
+
+    /// Whether the claim under way cannot be gone on with: its trees are gone, or somebody else's commits
+    /// came onto the branch since, which its trees would take back.
+    fn is_moved(&self, head_tree: &str) -> bool {
+        let repo = self.tree.git2();
+        let gone = |tree: &Tree| Oid::from_str(&tree.0).is_ok_and(|id| repo.find_tree(id).is_err());
+        let work = self.state.work.as_ref();
+        self.known_head_tree()
+            .is_some_and(|known| known != head_tree)
+            || work.is_some_and(|w| w.trees().into_iter().any(gone))
     }
 
     /// The tree of the branch as this run last saw or made it.
     fn known_head_tree(&self) -> Option<&str> {
         let mut lines = self.lines.iter().rev();
         lines.find_map(|l| l.fields.get("head_tree")?.as_str())
+    }
+
+    /// Keeps what there is of a claim that is begun again: nothing that was approved or paid for is just gone.
+    fn put_work_aside(&mut self, work: &Work) -> Result<()> {
+        let repo = self.tree.git2();
+        let refs = self.tree.refs(self.issue_number);
+        let before = refs.load("candidate")?.and_then(|saved| saved.parent);
+        for tree in work.trees() {
+            let tree = oid(Some(tree))?;
+            if repo.find_tree(tree).is_ok() {
+                refs.discard(tree, before, "work on a branch that has moved on since")?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
@@ -259,20 +315,14 @@ impl Run<'_> {
     /// Commits the approved candidate; the tick is in the commit that earns it.
     pub(super) fn commit(&mut self, work: &Work) -> Result<(Event, Value)> {
         let candidate = oid(work.candidate.as_ref())?;
-        let (subject, parent) = match work.claim {
-            Claim::Refactor => (format!("refactor: {}", work.step.title), None),
-            _ => (work.step.title.clone(), None::<Oid>),
+        let subject = match work.claim {
+            Claim::Refactor => format!("refactor: {}", work.step.title),
+            _ => work.step.title.clone(),
         };
         let phase = work.claim.phase().as_str();
-        let head = self.tree.head()?;
-        let parent = match parent {
-            Some(parent) => parent,
-            None if self.is_commit_of(head, work)? => {
-                self.tree.git2().find_commit(head)?.parent_id(0)?
-            }
-            None => head,
-        };
-        if parent == head && self.known_head_tree() != Some(&self.tree.head_tree()?.to_string()) {
+        // A commit of this claim that was made before a crash is found when the ledger is read.
+        let parent = self.tree.head()?;
+        if self.known_head_tree() != Some(&self.tree.head_tree()?.to_string()) {
             return Err(Bail::new(
                 Cause::GitFailed,
                 format!(
@@ -283,47 +333,91 @@ impl Run<'_> {
             )
             .into());
         }
-        let before = self
-            .ledger_at(parent)?
-            .ok_or_else(|| anyhow!("the branch has no ledger {}", self.ledger_path()))?;
+        let before = self.ledger_in_force()?;
         let edit = self.edit_since(parent)?;
+        if let Some(edit) = &edit {
+            self.keep_edit(edit)?;
+        }
         let ledger = match work.claim {
             Claim::Refactor => before,
             _ => before.tick(work.step.number)?,
         };
-        match self.make_checked_commit(work, candidate, &ledger, &subject, phase, parent)? {
-            Made::Commit(commit) => {
-                let refs = self.tree.refs(self.issue_number);
-                refs.delete("candidate")?;
-                if work.claim != Claim::Refactor {
-                    refs.delete("red")?;
+        let made = self.make_checked_commit(work, candidate, &ledger, &subject, phase, parent);
+        let commit = match made {
+            Ok(Made::Commit(commit)) => commit,
+            Ok(Made::Refused(reasons)) => {
+                if let Some(edit) = &edit {
+                    self.write_ledger(edit)?;
                 }
-                self.restore_after(work, edit)?;
-                Ok((
-                    Event::Committed {
-                        commit: commit.to_string(),
-                    },
-                    json!({ "head_tree": self.tree.head_tree()?.to_string() }),
-                ))
+                return Ok((Event::CommitRefused { reasons }, Value::Null));
             }
-            Made::Refused(reasons) => Ok((Event::CommitRefused { reasons }, Value::Null)),
+            // What failed after the commit was made does not undo it.
+            Err(error) => match self.committed_already(work) {
+                Ok(Some(commit)) => {
+                    self.say(Kind::Commit, format!("after the commit: {error:#}"))?;
+                    commit
+                }
+                _ => return Err(error),
+            },
+        };
+        self.crash_point("committed");
+        self.after_commit(work, edit);
+        let commit = commit.to_string();
+        Ok((
+            Event::Committed { commit },
+            json!({ "head_tree": self.tree.head_tree()?.to_string() }),
+        ))
+    }
+
+    /// What was kept for a commit is not needed any more. Best effort: the commit stands.
+    fn after_commit(&mut self, work: &Work, edit: Option<Vec<u8>>) {
+        let tidied = || -> Result<()> {
+            let refs = self.tree.refs(self.issue_number);
+            refs.delete("candidate")?;
+            if work.claim != Claim::Refactor {
+                refs.delete("red")?;
+            }
+            self.restore_after(work, edit)
+        };
+        if let Err(error) = tidied() {
+            drop(self.say(Kind::Commit, format!("after the commit: {error:#}")));
         }
     }
 
-    /// Whether HEAD is this very commit already, made before a crash.
-    fn is_commit_of(&self, head: Oid, work: &Work) -> Result<bool> {
-        let commit = self.tree.git2().find_commit(head)?;
-        let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-        let phase = work.claim.phase().as_str();
-        let wanted = self.trailers(phase, Some(work.step.number));
-        let has =
-            |(key, value): &(String, String)| text.lines().any(|l| l == format!("{key}: {value}"));
-        let here = wanted
+    /// The commit of this claim, when it was made already: by its trailers, among those that came onto the
+    /// branch since it was first intended.
+    fn committed_already(&self, work: &Work) -> Result<Option<Oid>> {
+        let since = self
+            .lines
             .iter()
-            .filter(|(key, _)| key != "Veri-Snapshot")
-            .all(has);
-        let candidate = oid(work.candidate.as_ref())?;
-        Ok(here && self.tree.head_tree()? == candidate)
+            .rev()
+            .take_while(|l| !matches!(l.event, Kind::Verdict) && l.text("what") != "breaks-with")
+            .filter(|l| l.text("intent") == "commit")
+            .last();
+        let Some(Ok(before)) = since.map(|l| Oid::from_str(l.text("head"))) else {
+            return Ok(None);
+        };
+        let repo = self.tree.git2();
+        if repo.find_commit(before).is_err() {
+            return Ok(None);
+        }
+        let mut wanted = self.trailers(work.claim.phase().as_str(), Some(work.step.number));
+        wanted.retain(|(key, _)| key != "Veri-Snapshot");
+        let mut walk = repo.revwalk()?;
+        walk.push(self.tree.head()?)?;
+        walk.hide(before)?;
+        for id in walk {
+            let id = id?;
+            let commit = repo.find_commit(id)?;
+            let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+            let has = |(key, value): &(String, String)| {
+                text.lines().any(|l| l == format!("{key}: {value}"))
+            };
+            if wanted.iter().all(has) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 
     /// A tree that hooks changed while it was committed is checked once more, and committed as it is.

@@ -3,24 +3,25 @@
 //! A developer may have changed it as long as its guard is open: that is undone. Any other difference from the
 //! committed ledger is a person's edit, which nothing here may lose; it is read between two steps.
 
+use super::record::Entry;
 use super::run::Run;
-use crate::event::Kind;
+use crate::event::{Kind, Line};
 use crate::git::{Guard, tree};
 use crate::ledger::Ledger;
-use crate::machine::Work;
+use crate::machine::{Stage, Work};
 use anyhow::{Context, Result};
 use git2::Oid;
+use serde_json::json;
 use std::io::ErrorKind;
 
 impl Run<'_> {
-    /// Undoes a leaf's change of the ledger, a person's edit from before its launch kept. Gives the words for
-    /// the developer.
-    pub(super) fn undo_ledger(&mut self, guard: &Guard) -> Result<Option<String>> {
+    /// Undoes a leaf's change of the ledger, a person's edit from before its launch kept.
+    pub(super) fn undo_ledger(&mut self, guard: &Guard) -> Result<()> {
         let path = self.ledger_path();
         let name = path.rsplit('/').next().unwrap_or_default();
         let (before, now) = (guard.ledger(name), self.ledger_file()?);
         let Some(before) = before.filter(|before| Some(before) != now.as_ref()) else {
-            return Ok(None);
+            return Ok(());
         };
         if let Some(bytes) = now {
             let blob = self.tree.git2().blob(&bytes)?;
@@ -29,10 +30,11 @@ impl Run<'_> {
                 format!("the leaf's version of the ledger is kept as object {blob}"),
             )?;
         }
-        self.write_ledger(&before)?;
-        Ok(Some(format!(
+        // Found before it is undone: a crash in between must not hide it.
+        self.found(format!(
             "{path} was changed: only the conductor ticks steps; it was put back"
-        )))
+        ))?;
+        self.write_ledger(&before)
     }
 
     /// Puts the working tree back to the last commit and lays a tree on top; a person's edit of the ledger stays.
@@ -67,7 +69,52 @@ impl Run<'_> {
         let Some(committed) = self.committed_ledger(commit)? else {
             return Ok(None);
         };
-        Ok(self.ledger_file()?.filter(|bytes| *bytes != committed))
+        if let Some(kept) = self.kept_edit() {
+            return Ok(Some(kept));
+        }
+        let now = self.ledger_file()?;
+        let now = now.map(|bytes| self.without_own_tick(bytes, &committed));
+        Ok(now.filter(|bytes| *bytes != committed))
+    }
+
+    /// A commit writes the ledger: a person's edit is kept before, and found again after a crash.
+    pub(super) fn keep_edit(&mut self, edit: &[u8]) -> Result<()> {
+        let blob = self.tree.git2().blob(edit)?.to_string();
+        let entry = Entry::new(Kind::Commit, Default::default(), json!({ "edit": blob }));
+        self.write(entry)
+    }
+
+    /// The edit that was kept for the commit that is under way.
+    fn kept_edit(&self) -> Option<Vec<u8>> {
+        let is_over = |l: &Line| {
+            let input = l.fields.get("input");
+            input.is_some_and(|i| {
+                ["committed", "commit-refused", "ledger-read"]
+                    .iter()
+                    .any(|event| i.get(event).is_some())
+            })
+        };
+        let mut since = self.lines.iter().rev().take_while(|l| !is_over(l));
+        let name = since.find_map(|l| l.fields.get("edit")?.as_str())?;
+        let blob = self.tree.git2().find_blob(Oid::from_str(name).ok()?).ok()?;
+        Some(blob.content().to_vec())
+    }
+
+    /// The tick that a commit of ours has written into the file, and nowhere else when it was cut off, is no
+    /// edit.
+    fn without_own_tick(&self, bytes: Vec<u8>, committed: &[u8]) -> Vec<u8> {
+        let work = self.state.work.as_ref();
+        let Some(work) = work.filter(|w| w.stage == Stage::Commit) else {
+            return bytes;
+        };
+        let number = work.step.number;
+        let open =
+            Ledger::parse(committed).is_ok_and(|l| l.step(number).is_some_and(|s| !s.ticked));
+        let edited = Ledger::parse(&bytes).ok().filter(|_| open);
+        match edited.and_then(|edited| edited.untick(number).ok()) {
+            Some(edited) => edited.as_bytes().to_vec(),
+            None => bytes,
+        }
     }
 
     fn committed_ledger(&self, commit: Oid) -> Result<Option<Vec<u8>>> {
@@ -76,7 +123,7 @@ impl Run<'_> {
         tree::read_blob(repo, whole, self.ledger_path().as_bytes())
     }
 
-    fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
+    pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
         let path = self.tree.path().join(self.ledger_path());
         match std::fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),

@@ -523,7 +523,7 @@ fn tell(story: &mut StepStory, line: &Line) {
             .collect()
     };
     match line.event {
-        Kind::Exit if !matches!(line.text("end"), "answered" | "") => {
+        Kind::Exit if !matches!(line.text("end"), "answered" | "") && line.ends_a_leaf() => {
             attempt.ended = Some(format!("{} {}", line.actor, line.text("said")));
         }
         Kind::Check if line.fields.contains_key("result") => {

@@ -9,6 +9,8 @@ pub(super) struct Files {
     pub(super) prompt: PathBuf,
     pub(super) stdout: PathBuf,
     pub(super) stderr: PathBuf,
+    /// A verifier's folder, which goes when it has ended.
+    temp: Option<PathBuf>,
 }
 
 impl Files {
@@ -17,29 +19,53 @@ impl Files {
             prompt: records.run(id, "prompt"),
             stdout: records.run(id, "out"),
             stderr: records.run(id, "err"),
+            temp: None,
         }
     }
 
-    pub(super) fn in_temp(temp: &Path) -> Files {
+    /// In a verifier's temporary folder, as an earlier conductor has made it.
+    pub(super) fn at(temp: &Path) -> Files {
         let folder = temp.join("leaf");
-        // Made with the temporary folder, or the launch fails saying so.
-        let _ = std::fs::create_dir_all(&folder);
         Files {
             prompt: folder.join("prompt"),
             stdout: folder.join("out"),
             stderr: folder.join("err"),
+            temp: Some(temp.to_owned()),
         }
     }
 
-    pub(super) fn move_below(&self, records: &Records, id: &LaunchId) {
+    /// In a verifier's temporary folder, which is made.
+    pub(super) fn in_temp(temp: &Path) -> Files {
+        // Made with the temporary folder, or the launch fails saying so.
+        let _ = std::fs::create_dir_all(temp.join("leaf"));
+        Files::at(temp)
+    }
+
+    /// Where the answer stands: where it was written, or where that was kept.
+    pub(super) fn answer(&self, records: &Records, id: &LaunchId) -> PathBuf {
+        match self.stdout.exists() {
+            true => self.stdout.clone(),
+            false => records.run(id, "out"),
+        }
+    }
+
+    /// A verifier's words go where every launch's are, once it can no longer see them there.
+    pub(super) fn keep(&self, records: &Records, id: &LaunchId) {
+        let Some(temp) = &self.temp else { return };
         for (from, what) in [
             (&self.prompt, "prompt"),
             (&self.stdout, "out"),
             (&self.stderr, "err"),
         ] {
-            // What cannot be kept is not needed to go on: the answer is in the journal by then.
-            let _ = std::fs::copy(from, records.run(id, what));
+            let to = records.run(id, what);
+            // Its shim has linked its output there already: copying a file onto itself would empty it.
+            if !to.exists() {
+                // What cannot be kept is not needed to go on.
+                let new = to.with_extension("new");
+                let _ = std::fs::copy(from, &new).and_then(|_| std::fs::rename(&new, &to));
+            }
         }
+        let _ = std::fs::remove_dir_all(temp);
     }
 }
 

@@ -3,7 +3,6 @@
 use super::launch_files::{Files, not_found};
 use super::record::{Entry, of_leaf};
 use super::run::{JOURNAL_TOUCHED, Run};
-use super::stop;
 use crate::agent::{self, Launch, Place, Seclusion};
 use crate::answer;
 use crate::blind::{
@@ -11,7 +10,7 @@ use crate::blind::{
     issue_text,
 };
 use crate::cause::{Bail, Cause};
-use crate::event::{Kind, Line};
+use crate::event::Kind;
 use crate::git::{leaf_git_env, tree};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
 use crate::ledger::Ledger;
@@ -40,6 +39,13 @@ const GRACE: Duration = leaf::DEFAULT_GRACE;
 impl Run<'_> {
     /// Launches a leaf and waits for its end.
     pub(super) fn launch(&mut self, leaf: &Leaf) -> Result<(Event, Value)> {
+        // A planner that ended while no conductor watched: now its plan can be judged.
+        if leaf.role == Role::Planner
+            && let Some(line) = self.open_launch()
+            && let Some(outcome) = self.take_up(leaf, &line)?
+        {
+            return Ok(outcome);
+        }
         if let Some(mode) = self.stop_mode()
             && mode >= StopMode::AtLeaf
         {
@@ -68,12 +74,7 @@ impl Run<'_> {
         .into())
     }
 
-    /// The temporary folder of a verifier, outside everything that it must not see.
-    fn verifier_temp(&self, id: &LaunchId) -> PathBuf {
-        self.home.join("verify").join(id.as_str())
-    }
-
-    fn records(&self) -> Result<Records> {
+    pub(super) fn records(&self) -> Result<Records> {
         Ok(Records::new(self.tree.tdd())?.with_shim(&self.ask.program))
     }
 
@@ -111,7 +112,16 @@ impl Run<'_> {
 
     fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
         let start = self.start_tree(&leaf.from)?;
-        let kept = self.set_aside_dirt(start, leaf)?;
+        // From here on, what is in the working tree is the leaf's until it is collected or put back.
+        self.write(Entry::new(
+            Kind::Check,
+            of_leaf(leaf),
+            json!({ "intent": "prepare" }),
+        ))?;
+        self.settle_guard()?;
+        let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
+        let kept = self.set_aside(start, &why)?.or(self.kept.take());
+        let kept = kept.map(|reference| Kept { reference });
         self.restore(start)?;
         self.furnish()?;
         let records = self.records()?;
@@ -232,10 +242,20 @@ impl Run<'_> {
             &place,
         )?;
         let outcome = self.run_leaf(leaf, &launch, id.clone(), Some(&nonce), timeout, &records);
-        // Its words are kept where every launch's are, once it can no longer see them there.
-        files.move_below(&records, &id);
-        let _ = std::fs::remove_dir_all(&temp);
+        files.keep(&records, &id);
         outcome
+    }
+
+    fn verifier_temp(&self, id: &LaunchId) -> PathBuf {
+        self.home.join("verify").join(id.as_str())
+    }
+
+    /// Where the files of a launch are.
+    pub(super) fn files_of(&self, role: Role, records: &Records, id: &LaunchId) -> Files {
+        match role {
+            Role::Verifier => Files::at(&self.verifier_temp(id)),
+            _ => Files::below(records, id),
+        }
     }
 
     fn place<'p>(
@@ -279,9 +299,6 @@ impl Run<'_> {
             "nonce": nonce.map(Nonce::as_str),
         });
         self.write(Entry::new(Kind::Launch, of_leaf(leaf), fields))?;
-        if leaf.role == Role::Developer {
-            self.journal.copy_to(&self.tree.journal_copy())?;
-        }
         let mut env = launch.env();
         if leaf.role == Role::Developer {
             let own = leaf_git_env(&env);
@@ -301,16 +318,15 @@ impl Run<'_> {
             grace: GRACE,
             output_cap: Some(self.settings.output_cap()),
         };
-        let mut running = leaf::start(records, &spec)?;
-        let tdd = self.tree.tdd();
-        let signals = &mut self.signals;
-        let end = running.wait(None, &mut || {
-            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now))
-                .then_some(KillWhy::Stop)
-        })?;
-        if self.journal.mend()? {
-            self.settled.0.push(JOURNAL_TOUCHED.to_owned());
+        if leaf.role == Role::Developer {
+            self.journal.copy_to(&self.tree.journal_copy())?;
         }
+        self.crash_point("launching");
+        let mut running = leaf::start(records, &spec)?;
+        self.crash_point("started");
+        let end = running.wait(None, &mut || self.glance());
+        let end = self.or_ended(end, records, running.name())?;
+        self.mend_journal()?;
         let record = running
             .record()?
             .map(|r| serde_json::to_value(&r))
@@ -324,40 +340,29 @@ impl Run<'_> {
         )
     }
 
-    /// Takes up a launch of an earlier conductor, or reads how it ended.
-    pub(super) fn take_up(&mut self, leaf: &Leaf, line: &Line) -> Result<(Event, Value)> {
-        let records = self.records()?;
-        let id = LaunchId::parse(line.text("launch"))
-            .ok_or_else(|| anyhow!("line {} of the journal names no launch", line.seq))?;
-        let tdd = self.tree.tdd();
-        let signals = &mut self.signals;
-        let end = leaf::settle(&records, line.text("leaf"), &id, None, &mut || {
-            (stop::look(&tdd).mode().max(signals.mode()) == Some(StopMode::Now))
-                .then_some(KillWhy::Stop)
-        })?;
-        let record = records
-            .ended(&id)?
-            .map(|r| serde_json::to_value(&r))
-            .transpose()?;
-        let stdout = PathBuf::from(line.text("stdout"));
-        // A verifier's files are moved when its conductor has read them; and a path that is not UTF-8 is not
-        // in the journal as it is.
-        let places = [
-            stdout,
-            self.verifier_temp(&id).join("leaf/out"),
-            records.run(&id, "out"),
-        ];
-        let there = places.iter().find(|place| place.exists());
-        let stdout = there.unwrap_or(&places[2]).clone();
-        let nonce = line.fields.get("nonce").and_then(Value::as_str);
-        let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
-        if matches!(outcome.0, Event::LeafEnded(LeafEnd::Lost)) && leaf.role == Role::Developer {
-            self.settle_guard()?;
+    /// The journal lies within a developer's reach.
+    pub(super) fn mend_journal(&mut self) -> Result<()> {
+        if self.journal.mend()? {
+            self.found(JOURNAL_TOUCHED.to_owned())?;
         }
-        Ok(outcome)
+        Ok(())
     }
 
-    fn outcome(
+    /// A leaf that cannot be waited for is not left running.
+    pub(super) fn or_ended(&self, end: Result<End>, records: &Records, name: &str) -> Result<End> {
+        if end.is_err() {
+            drop(leaf::kill(records, name, KillWhy::Stop));
+            drop(leaf::settle_newest(
+                records,
+                name,
+                Some(2 * GRACE),
+                &mut || None,
+            ));
+        }
+        end
+    }
+
+    pub(super) fn outcome(
         &mut self,
         leaf: &Leaf,
         end: &End,
@@ -536,9 +541,9 @@ impl Run<'_> {
         }
     }
 
-    /// Unfinished work of an earlier launch is kept, and named to the next developer.
-    fn set_aside_dirt(&mut self, start: Option<Oid>, leaf: &Leaf) -> Result<Option<Kept>> {
-        self.settle_guard()?;
+    /// Unfinished work of an earlier launch is kept; gives where. `start` and a known candidate are not lost
+    /// without that.
+    pub(super) fn set_aside(&mut self, start: Option<Oid>, why: &str) -> Result<Option<String>> {
         let now = self.tree.salvage()?;
         if Some(now) == start || now == self.tree.head_tree()? {
             return Ok(None);
@@ -547,9 +552,7 @@ impl Run<'_> {
         if known.is_some_and(|tree| tree.0 == now.to_string()) {
             return Ok(None);
         }
-        let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
-        let kept = self.tree.discard(self.issue_number, now, &why)?;
-        Ok(kept.map(|reference| Kept { reference }))
+        self.tree.discard(self.issue_number, now, why)
     }
 
     fn leaf_timeout(&self) -> Result<Duration> {

@@ -14,6 +14,7 @@ mod furnish;
 mod launch_files;
 mod leaves;
 mod perform;
+mod pick_up;
 mod preflight;
 mod publish;
 mod record;

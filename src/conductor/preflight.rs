@@ -139,18 +139,18 @@ impl Run<'_> {
         .into())
     }
 
-    /// Whether what is uncommitted is what a leaf of this run left: a candidate or an open launch's.
+    /// Whether what is uncommitted is this run's: an answer that is to be taken, or a tree of the claim under
+    /// way, to the byte.
     fn dirt_is_ours(&self) -> Result<bool> {
-        let Some(At::Working) = self.state.then.as_deref() else {
-            let Some(work) = &self.state.work else {
-                return Ok(false);
-            };
-            let Some(candidate) = &work.candidate else {
-                return Ok(false);
-            };
-            return Ok(self.tree.candidate(&[])?.to_string() == candidate.0);
+        if let Some(At::Working) = self.state.then.as_deref() {
+            return Ok(true);
+        }
+        let Some(work) = &self.state.work else {
+            return Ok(false);
         };
-        Ok(true)
+        let debris = self.untracked(&self.known_debris()?)?;
+        let now = self.tree.candidate(&debris)?.to_string();
+        Ok(work.trees().iter().any(|tree| tree.0 == now))
     }
 
     /// 4. The issue exists, is open, says something, and its text may reach a prompt.

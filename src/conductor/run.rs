@@ -1,6 +1,6 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::failures::{StoppedInSuite, classify, known_cause};
+use super::failures::{StoppedInSuite, classify, known_cause, vanished};
 use super::record::{self, Entry};
 use super::settings::Settings;
 use super::signals::Asked;
@@ -14,8 +14,9 @@ use crate::forge::{Forge, Issue};
 use crate::git::{Base, Repo, WorkTree};
 use crate::ground::Ground;
 use crate::journal::{Journal, Source};
+use crate::leaf::KillWhy;
 use crate::lock::Lock;
-use crate::machine::{Effect, Ending, Event, State, next};
+use crate::machine::{At, Effect, Ending, Event, State, next};
 use crate::prompt::Templates;
 use crate::role::StopMode;
 use anyhow::Result;
@@ -51,8 +52,10 @@ pub(super) struct Run<'a> {
     pub(super) ready: Option<Ready>,
     /// The issue, once the forge has given it.
     pub(super) issue: Option<Issue>,
-    /// What was undone of a leaf's doings before this start's preflight: tampering, and what is only said.
-    pub(super) settled: (Vec<String>, Vec<String>),
+    /// The strongest stop that was said and journalled in this start.
+    pub(super) told_stop: Option<StopMode>,
+    /// Where this start put what an earlier developer launch left unfinished, to be named to the next.
+    pub(super) kept: Option<String>,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
@@ -96,18 +99,42 @@ impl Run<'_> {
         while let Some(effect) = self.state.pending() {
             self.look_for_stops()?;
             self.crash_point("before");
-            if let Some(entry) = record::intent(&effect) {
+            if let Some(mut entry) = record::intent(&effect) {
+                if let Effect::Commit(_) = effect {
+                    let head = self.tree.head()?.to_string();
+                    entry.fields.insert("head".to_owned(), head.into());
+                }
                 self.write(entry)?;
+                self.crash_point("intended");
             }
             let (event, fields) = match self.perform(&effect) {
                 Ok(outcome) => outcome,
                 Err(error) if error.is::<StoppedInSuite>() => (Event::Interrupted, Value::Null),
-                Err(error) => (Event::Failed(classify(&error, &effect)), Value::Null),
+                Err(error) => {
+                    let bail = classify(&error, &effect, &self.own_folders());
+                    (Event::Failed(bail), Value::Null)
+                }
             };
             self.crash_point("after");
             self.feed(event, Some(&effect), fields)?;
         }
         Ok(())
+    }
+
+    /// The folders that veri made for this run and that nobody else may take away.
+    fn own_folders(&self) -> Vec<PathBuf> {
+        let mut own = vec![
+            self.home.clone(),
+            self.tree.path().to_owned(),
+            self.tree.tdd(),
+        ];
+        if let Some(ready) = &self.ready {
+            own.extend([
+                ready.ground.path().to_owned(),
+                ready.ground.records().to_owned(),
+            ]);
+        }
+        own
     }
 
     /// Gives the machine an event: journalled first, then whatever needs no waiting.
@@ -126,12 +153,8 @@ impl Run<'_> {
             .insert("input".to_owned(), serde_json::to_value(&event)?);
         let was_bailed = matches!(event, Event::Failed(_));
         self.write(entry)?;
-        let unwinding = |state: &State| {
-            matches!(
-                state.at,
-                crate::machine::At::Unwinding(_) | crate::machine::At::Ended(_)
-            )
-        };
+        self.crash_point("journalled");
+        let unwinding = |state: &State| matches!(state.at, At::Unwinding(_) | At::Ended(_));
         let before = unwinding(&self.state);
         let (state, effects) = next(self.state.clone(), event)?;
         self.state = state;
@@ -150,12 +173,13 @@ impl Run<'_> {
                 _ => {}
             }
         }
+        self.crash_point("told");
         Ok(())
     }
 
     /// A bail that the machine itself decided on has no line of its own yet.
-    fn tell_of_bail(&mut self) -> Result<()> {
-        if let crate::machine::At::Unwinding(Ending::Bailed(bail)) = &self.state.at {
+    pub(super) fn tell_of_bail(&mut self) -> Result<()> {
+        if let At::Unwinding(Ending::Bailed(bail)) = &self.state.at {
             let fields = record::bail_fields(bail);
             self.write(Entry::new(Kind::Bail, Default::default(), fields))?;
         }
@@ -182,39 +206,65 @@ impl Run<'_> {
         stop::look(&self.tree.tdd()).mode().max(self.signals.mode())
     }
 
+    /// Tells the machine of a stop that is newly asked for, and the person how it is understood.
     fn look_for_stops(&mut self) -> Result<()> {
-        if let stop::Request::Doubtful(why) = stop::look(&self.tree.tdd())
-            && self.state.stop.is_none()
-        {
+        let request = stop::look(&self.tree.tdd());
+        let signalled = self.signals.mode();
+        let Some(mode) = request.mode().max(signalled) else {
+            return Ok(());
+        };
+        if self.told_stop.is_some_and(|told| told >= mode) {
+            return Ok(());
+        }
+        let first = self.told_stop.is_none();
+        self.told_stop = Some(mode);
+        if let (true, stop::Request::Doubtful(why)) = (first, request) {
             self.say(
                 Kind::Stop,
                 format!("a stop request is there but no mode ({why}); it counts as at-ledger"),
             )?;
         }
-        if let Some(mode) = self.stop_mode()
-            && self.state.stop.is_none_or(|known| known < mode)
-        {
-            self.feed(Event::StopAsked { mode }, None, Value::Null)?;
-            if self.signals.mode() == Some(StopMode::AtLeaf) {
-                self.say(
-                    Kind::Stop,
-                    "the running leaf may end; press Ctrl-C again to end it now",
-                )?;
-            }
+        let publishing = matches!(self.state.at, At::Publishing);
+        // A developer may be at work beside the journal: nothing of its making is built upon.
+        self.mend_journal()?;
+        self.feed(Event::StopAsked { mode }, None, Value::Null)?;
+        if publishing {
+            self.say(
+                Kind::Stop,
+                "publishing has begun: the run is finished first",
+            )?;
+        } else if signalled == Some(mode) && mode == StopMode::AtLeaf {
+            self.say(
+                Kind::Stop,
+                "the running leaf may end; press Ctrl-C again to end it now",
+            )?;
         }
         Ok(())
     }
 
-    /// Kills the conductor at the n-th effect: `VERI_CRASH_AT=n[:before|after]`, a testing aid.
-    fn crash_point(&mut self, side: &str) {
-        if side == "before" {
+    /// A look at what is asked for while a leaf or suite runs: whether to end it.
+    pub(super) fn glance(&mut self) -> Option<KillWhy> {
+        // What cannot be journalled now is tried again at the next effect, and fails there.
+        drop(self.look_for_stops());
+        let publishing = matches!(self.state.at, At::Publishing);
+        (!publishing && self.stop_mode() == Some(StopMode::Now)).then_some(KillWhy::Stop)
+    }
+
+    /// Kills the conductor at its n-th awaited effect: `VERI_CRASH_AT=n[:point]`, a testing aid.
+    ///
+    /// The points, in their order: before (the default), intended (the intent is journalled), launching and
+    /// started (around the start of a leaf), committed (git has made the commit), after (the effect is
+    /// performed), journalled (its outcome is, too), posted (a comment was put), told (notices, mirror and
+    /// push are done).
+    pub(super) fn crash_point(&mut self, point: &str) {
+        if point == "before" {
             self.effects += 1;
         }
         let Some(word) = self.ask.env.text("VERI_CRASH_AT") else {
             return;
         };
         let (number, wanted) = word.split_once(':').unwrap_or((word, "before"));
-        if wanted == side && number.parse() == Ok(self.effects) {
+        if wanted == point && number.parse() == Ok(self.effects) {
             let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
         }
     }
@@ -252,9 +302,8 @@ impl Run<'_> {
             self.last_words
                 .push(format!("the end could not be journalled: {error:#}"));
         }
-        if matches!(ending, Ending::Done { .. } | Ending::Stopped(_)) {
-            stop::clear(&self.tree.tdd());
-        }
+        // However the run ended, it has stopped.
+        stop::clear(&self.tree.tdd());
         self.last_words.push(last);
         Ended {
             exit: code,
@@ -264,8 +313,9 @@ impl Run<'_> {
 
     /// The loop itself failed: the journal cannot be written, or the machine refused an event.
     fn internal(self, error: &anyhow::Error) -> Ended {
+        let own = self.own_folders();
         let mut last_words = self.last_words;
-        if let Some(bail) = known_cause(error) {
+        if let Some(bail) = known_cause(error).or_else(|| vanished(error, &own)) {
             let class = bail.cause.class();
             last_words.push(bail.detail.clone());
             last_words.push(format!("bail: {} ({})", bail.cause, class.as_str()));

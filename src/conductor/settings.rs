@@ -201,3 +201,42 @@ fn absolute_command(word: &str, folder: &Path) -> String {
         _ => word.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(timeout: Option<u64>) -> Settings {
+        let mut config = Config::default();
+        config.tests.timeout = timeout;
+        Settings {
+            config,
+            trust: None,
+        }
+    }
+
+    #[test]
+    fn a_command_has_as_long_as_is_known_of_it_and_of_no_other() {
+        let took = |longest_ms, measured| {
+            let took = Took {
+                longest_ms,
+                measured,
+            };
+            settings(None).suite_timeout(Some(took)).as_secs()
+        };
+        let unknown = settings(None).suite_timeout(None).as_secs();
+        assert_eq!(
+            unknown, 7200,
+            "an extra check at baseline is not measured by the suite"
+        );
+        assert_eq!(took(1_000, true), 120);
+        assert_eq!(took(100_000, true), 300);
+        assert_eq!(
+            took(1_000, false),
+            900,
+            "it may have been warm, and is cold now"
+        );
+        assert_eq!(took(600_000, false), 1800);
+        assert_eq!(settings(Some(7)).suite_timeout(None).as_secs(), 7);
+    }
+}

@@ -1,23 +1,23 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
 use super::failures::known_cause;
-use super::run::{JOURNAL_TOUCHED, Run};
+use super::pick_up::Left;
+use super::run::Run;
 use super::settings::Settings;
 use super::signals::Asked;
 use super::{Ask, Ended, IssueArg, snapshot};
-use crate::cause::Bail;
+use crate::cause::{Bail, Cause};
 use crate::config::{self, Config};
-use crate::event::{Kind, Line};
+use crate::event::Line;
 use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
 use crate::git::{Repo, WorkTree};
 use crate::journal::{self, Journal, Source};
-use crate::leaf::LaunchId;
+use crate::leaf::{LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
-use crate::machine::{At, Effect, Event, Renew, State, next};
+use crate::machine::{Effect, Event, State, next};
 use crate::plan::{self, Plan};
 use anyhow::{Context, Result, anyhow};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
@@ -32,7 +32,9 @@ pub(super) fn open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<
 
 /// The end of a start that found no run to open.
 fn refused(error: &anyhow::Error) -> Ended {
-    match known_cause(error) {
+    let of_git = error.chain().any(|e| e.is::<git2::Error>());
+    let unknown = || of_git.then(|| Bail::new(Cause::GitFailed, format!("{error:#}")));
+    match known_cause(error).or_else(unknown) {
         Some(Bail { cause, detail }) => Ended {
             exit: cause.class().exit_code(),
             last_words: vec![
@@ -52,12 +54,15 @@ fn refused(error: &anyhow::Error) -> Ended {
 
 fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<Run<'a>, Ended>> {
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
-    let env: Vec<_> = ask
+    let run = LaunchId::random()?;
+    let mut env: Vec<_> = ask
         .env
         .all()
         .iter()
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
+    // What a hook leaves running after this program was killed is found by it.
+    env.push((LAUNCH_VAR.into(), run.as_str().into()));
     let repo = Repo::discover_with(&ask.folder, &env)?;
     if ask.here
         && let Some(what) = repo.in_progress()
@@ -162,22 +167,16 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
     std::fs::create_dir_all(tree.tdd().join("runs"))
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
     tree.exclude_runtime_files()?;
+
     // A developer that outlived its conductor had the journal within its reach.
     let mended = journal::recover(&journal_path, &tree.journal_copy())?;
-
     let (journal, all) = Journal::open(&journal_path)?;
     let torn = journal.torn().map(Path::to_owned);
-    let lines: Vec<Line> = all
-        .into_iter()
-        .filter(|l| l.issue == issue_number)
-        .collect();
-    let state = replay(&lines)?;
+    let (lines, others): (Vec<Line>, Vec<Line>) =
+        all.into_iter().partition(|l| l.issue == issue_number);
+    let (state, owed) = replay(&lines)?;
     let source = Source {
-        run: LaunchId::random()?
-            .as_str()
-            .get(..12)
-            .unwrap_or_default()
-            .to_owned(),
+        run: run.as_str().to_owned(),
         issue: issue_number,
         skill_commit: stored.map(|s| s.id.to_string()),
     };
@@ -200,39 +199,46 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         ready: None,
         issue: None,
         effects: 0,
-        settled: Default::default(),
+        told_stop: None,
+        kept: None,
         _lock: lock,
     };
-    if mended {
-        run.settled.0.push(JOURNAL_TOUCHED.to_owned());
-    }
-    run.begin(torn.as_deref(), given_plan)?;
+    let left = Left {
+        torn,
+        mended,
+        others,
+        owed,
+    };
+    run.begin(&left, given_plan)?;
     Ok(Ok(run))
 }
 
-/// Folds the journal's inputs into the state that they led to.
-fn replay(lines: &[Line]) -> Result<State> {
-    let mut state = State::new();
+/// Folds the journal's inputs into the state that they led to; also what the last of them asked for.
+fn replay(lines: &[Line]) -> Result<(State, Vec<Effect>)> {
+    let (mut state, mut effects) = (State::new(), Vec::new());
     for line in lines {
         let Some(input) = line.fields.get("input") else {
             continue;
         };
-        let event: Event = serde_json::from_value(input.clone()).with_context(|| {
-            format!(
-                "line {} of the journal holds an input that this program does not know",
-                line.seq
-            )
-        })?;
-        state = next(state, event)
-            .with_context(|| {
+        let unusable = |why: String| {
+            Bail::new(
+                Cause::StorageFailed,
                 format!(
-                    "line {} of the journal does not follow from those before it",
+                    "line {} of the journal {why}. It is not skipped, since what it said would be forgotten; \
+                     repair it, or move the journal away to go on from the ledger alone.",
                     line.seq
-                )
-            })?
-            .0;
+                ),
+            )
+        };
+        let event: Event = serde_json::from_value(input.clone()).map_err(|e| {
+            unusable(format!(
+                "holds an input that this program does not know: {e}"
+            ))
+        })?;
+        (state, effects) = next(state, event)
+            .map_err(|e| unusable(format!("does not follow from those before it: {e}")))?;
     }
-    Ok(state)
+    Ok((state, effects))
 }
 
 fn read_plan(path: &Path) -> Result<Plan> {
@@ -241,7 +247,7 @@ fn read_plan(path: &Path) -> Result<Plan> {
     })?;
     plan::from_person(&text).map_err(|e| {
         anyhow!(Bail::new(
-            crate::cause::Cause::PlanInvalid,
+            Cause::PlanInvalid,
             format!(
                 "The plan {} cannot be used: {e} (`veri prompt schema plan` shows the form).",
                 path.display()
@@ -290,57 +296,4 @@ fn own_files(repo: &Repo, settings: &Settings, ask: &Ask) -> Vec<Vec<u8>> {
         })
         .filter(|p| !p.is_empty())
         .collect()
-}
-
-impl Run<'_> {
-    /// Tells the machine that this start begins, after settling what an earlier one left open.
-    fn begin(&mut self, torn: Option<&Path>, plan: Option<Plan>) -> Result<()> {
-        let limits = self.settings.limits(self.ask.plan_only);
-        if matches!(self.state.at, At::New) {
-            return self.feed(Event::Begun { limits, plan }, None, Value::Null);
-        }
-        if let Some(torn) = torn {
-            let said = format!(
-                "a torn last line of the journal was set aside in {}",
-                torn.display()
-            );
-            self.say(Kind::Resume, said)?;
-        }
-        if let Some(effect @ Effect::Launch(_)) = self.state.pending() {
-            self.settle_open_launch(&effect)?;
-        }
-        // Before any ref is written: what a leaf did to the repository is undone first.
-        self.settled = self.settle_guard()?;
-        let renew = if self.ask.reset_budgets {
-            Renew::All
-        } else {
-            Renew::Spent
-        };
-        self.feed(
-            Event::Resumed {
-                limits,
-                renew,
-                plan,
-            },
-            None,
-            json!({}),
-        )
-    }
-
-    /// A launch whose outcome no conductor has recorded: taken up again, read, or found to be lost.
-    fn settle_open_launch(&mut self, effect: &Effect) -> Result<()> {
-        let Effect::Launch(leaf) = effect else {
-            return Ok(());
-        };
-        let open = self
-            .lines
-            .iter()
-            .rev()
-            .find(|l| l.text("intent") == "launch" || l.fields.contains_key("input"));
-        let Some(line) = open.filter(|l| l.event == Kind::Launch).cloned() else {
-            return Ok(());
-        };
-        let (event, fields) = self.take_up(leaf, &line)?;
-        self.feed(event, Some(effect), fields)
-    }
 }

@@ -76,8 +76,9 @@ pub fn ask(tdd: &Path, mode: StopMode) -> Result<()> {
 
 /// Removes a request that has been obeyed.
 pub fn clear(tdd: &Path) {
-    // A folder put there by somebody is theirs; it counts as at-ledger until they take it away.
-    let _ = std::fs::remove_file(file(tdd));
+    // A folder that somebody put there is theirs when it holds anything; it counts until they take it away.
+    let path = file(tdd);
+    let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir(&path));
 }
 
 #[cfg(test)]

@@ -10,7 +10,13 @@ use serde_json::json;
 impl Run<'_> {
     /// Brings the thread up to date with the state, and says when that is not possible.
     pub(super) fn mirror(&mut self) {
-        if self.settings.config.mirror.as_deref() == Some("off") || self.issue.is_none() {
+        // Nothing is said on a thread whose issue has not passed preflight, now or earlier.
+        let known = self.issue.is_some()
+            || self
+                .lines
+                .iter()
+                .any(|l| l.event == Kind::Preflight && l.fields.contains_key("input"));
+        if self.settings.config.mirror.as_deref() == Some("off") || !known {
             return;
         }
         if let Err(error) = self.try_mirror() {
@@ -69,6 +75,7 @@ impl Run<'_> {
             let comment = self.forge.put_comment(n, &post.marker, &post.body)?;
             changed += usize::from(comment.changed);
         }
+        self.crash_point("posted");
         if changed > 0 {
             let fields = json!({ "posted": run_posts, "changed": changed });
             self.write(super::record::Entry::new(

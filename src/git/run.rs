@@ -160,6 +160,7 @@ pub(super) fn failed(out: &ToolOutput, what: &str) -> anyhow::Error {
     let cause = if words.contains("No space left on device")
         || words.contains("Read-only file system")
         || words.contains("Disk quota exceeded")
+        || words.contains("File too large")
     {
         Cause::StorageFailed
     } else if held_lock(&words) {

@@ -84,7 +84,11 @@ fn ref_back(
         (Some(old), None) => {
             // A deletion leaves no trace of who did it.
             let old = oid(old)?;
-            if name.starts_with(&refs.name("")) {
+            if wt.git2.find_object(old, None).is_err() {
+                settled.noted.push(format!(
+                    "{name} was deleted while the leaf ran, and what it named ({old}) is gone"
+                ));
+            } else if name.starts_with(&refs.name("")) {
                 wt.git2.reference(name, old, false, "veri: put back")?;
                 settled
                     .noted

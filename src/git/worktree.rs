@@ -251,24 +251,29 @@ impl WorkTree {
         run::must(tool, "removing veri's worktree").map(drop)
     }
 
-    /// Removes locks on index, HEAD and issue branch that a git call of a dead conductor left behind:
-    /// files at least as new as `intent`, the time at which that call's intent was stored. Gives back
+    /// Removes locks on index, HEAD, issue branch and the issue's own refs that a git call of a dead
+    /// conductor left behind: files at least as new as `intent`, the time at which that call's intent was stored. Gives back
     /// what was removed.
     ///
     /// # Errors
     /// needs-user in the person's checkout, where any git may hold them; io errors.
     pub fn stale_locks(&self, issue: u64, intent: SystemTime) -> Result<Vec<PathBuf>> {
         let branch = format!("refs/heads/{}.lock", issue_branch_name(issue));
+        let own = self.common_dir.join(format!("refs/veri/issue-{issue}"));
+        let own_refs = locks_below(&own);
         let mut removed = Vec::new();
         for lock in [
             self.git_dir.join("index.lock"),
             self.git_dir.join("HEAD.lock"),
             self.common_dir.join(branch),
-        ] {
+        ]
+        .into_iter()
+        .chain(own_refs)
+        {
             let Ok(meta) = fs::symlink_metadata(&lock) else {
                 continue;
             };
-            if !self.linked {
+            if !self.linked && !lock.starts_with(&own) {
                 return Err(Bail::needs_user(format!(
                     "{} is there: a git process is at work in this checkout, or one died. If none \
                      is running, remove the file and run again.",
@@ -284,6 +289,24 @@ impl WorkTree {
         }
         Ok(removed)
     }
+}
+
+/// Lock files of refs below a folder.
+fn locks_below(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    let mut locks = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ if entry.path().extension().is_some_and(|e| e == "lock") => {
+                    locks.push(entry.path());
+                }
+                _ => {}
+            }
+        }
+    }
+    locks
 }
 
 /// What stands where veri's worktree should be.

@@ -8,7 +8,9 @@ use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -208,9 +210,14 @@ impl Source {
     /// Writes a pack of exactly the objects of these trees into a folder of packs.
     pub(super) fn pack(&self, trees: &[Oid], packs: &Path) -> Result<()> {
         let list: String = trees.iter().map(|tree| format!("{tree}\n")).collect();
+        // git makes a pack in the object store and renames it: the store that it writes to must lie on the same
+        // file system as the ground, which the person's repository need not.
+        let store = packs.parent().unwrap_or(packs);
         let call = self
             .git_command()
             .env("GIT_DIR", &self.git_dir)
+            .env("GIT_OBJECT_DIRECTORY", store)
+            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects()))
             .args(["pack-objects", "-q", "--revs", "--window=0"])
             .arg(packs.join("pack"))
             .stdin(list);
@@ -242,6 +249,19 @@ impl Source {
 }
 
 /// Runs a git call that must succeed.
+/// A path as one entry of a list that git separates by colons.
+fn quoted(path: &Path) -> OsString {
+    let mut entry = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            entry.push(b'\\');
+        }
+        entry.push(*byte);
+    }
+    entry.push(b'"');
+    OsString::from_vec(entry)
+}
+
 fn done(call: Tool, what: &str) -> Result<ToolOutput> {
     let output = call
         .run()
@@ -250,8 +270,18 @@ fn done(call: Tool, what: &str) -> Result<ToolOutput> {
         return Ok(output);
     }
     let why = output.stderr_text();
+    let storage = [
+        "No space left on device",
+        "Read-only file system",
+        "Disk quota exceeded",
+        "File too large",
+    ];
+    let cause = match storage.iter().any(|words| why.contains(words)) {
+        true => Cause::StorageFailed,
+        false => Cause::GitFailed,
+    };
     Err(Bail::new(
-        Cause::GitFailed,
+        cause,
         format!("{what} failed ({:?}): {}", output.end, why.trim()),
     )
     .into())

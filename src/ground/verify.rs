@@ -30,7 +30,20 @@ impl Verify {
         candidate: Oid,
         base: Option<Oid>,
     ) -> Result<Verify> {
-        let mut ground = Ground::acquire(home, Kind::Verify)?;
+        Verify::make_in(Ground::acquire(home, Kind::Verify)?, repo, candidate, base)
+    }
+
+    /// The same in a ground of kind `Verify` that is held already: what a killed conductor left running in it
+    /// can be ended before.
+    ///
+    /// # Errors
+    /// As `make`.
+    pub fn make_in(
+        mut ground: Ground,
+        repo: &Repository,
+        candidate: Oid,
+        base: Option<Oid>,
+    ) -> Result<Verify> {
         ground.wipe()?;
         ground.bring_to(repo, candidate)?;
         let source = Source::of(repo)?;

@@ -50,9 +50,16 @@ fn a_damaged_line_in_the_middle_is_named_and_never_skipped() {
     let path = dir.path().join("events.jsonl");
     append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
     let good = std::fs::read(&path).unwrap();
-    std::fs::write(&path, [&good[..], b"garbage\n", &good[..]].concat()).unwrap();
-    let error = format!("{:#}", Journal::open(&path).unwrap_err());
-    assert!(error.contains("line 2 of the journal"), "{error}");
+    for damaged in [&b"garbage\n"[..], &good] {
+        std::fs::write(&path, [&good[..], damaged, &good[..]].concat()).unwrap();
+        let error = Journal::open(&path).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("line 2 of the journal"),
+            "{error:#}"
+        );
+        let bail = error.downcast_ref::<crate::cause::Bail>().unwrap();
+        assert_eq!(bail.cause, crate::cause::Cause::StorageFailed);
+    }
 }
 
 #[test]

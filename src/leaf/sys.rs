@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// Has the program start with no signal blocked, and killed when the calling thread ends, however that
 /// happens. The caller must be single-threaded, or the thread that lives to its end. The second is Linux only.
-pub(super) fn unblocked_and_dying_with_parent(command: &mut Command) {
+pub(crate) fn unblocked_and_dying_with_parent(command: &mut Command) {
     let parent = Pid::this();
     // SAFETY: the closure runs in the forked child. It makes three system calls without locks or memory
     // (sigmask, prctl, getppid) and builds errors from plain numbers, so it is async-signal-safe.

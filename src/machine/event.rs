@@ -51,7 +51,10 @@ pub enum Event {
         steps: Vec<Step>,
         /// The approved red that is kept for one of them, if any.
         red: Option<KeptRed>,
-        /// Whether somebody has changed what the branch holds since work on it was last begun or committed.
+        /// The commit of the claim under way, when it was made and a crash came before its record.
+        committed: Option<String>,
+        /// Whether the claim under way cannot be gone on with: somebody has changed what the branch holds since
+        /// work on it was last begun or committed, or its trees are gone.
         moved: bool,
     },
     /// What a developer left was taken.

@@ -3,7 +3,7 @@
 use super::effect::{Effect, Notice};
 use super::ends::{Illegal, end, illegal, not_of_the_leaf, stuck_bail};
 use super::event::{Answer, Event, LeafEnd};
-use super::state::{At, Ending, Feedback, FeedbackKind, State};
+use super::state::{At, Ending, Feedback, FeedbackKind, Stage, State};
 use super::{resume, work};
 use crate::cause::{Bail, Cause};
 use crate::role::StopMode;
@@ -48,6 +48,12 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
         (At::Unwinding(ending), Event::Unwound | Event::Failed(_)) => {
             // Putting things back is best effort and never changes how the run ends.
             state.at = At::Ended(ending.clone());
+            // What a developer left and nobody has taken yet is not in the working tree any more.
+            if let Some(work) = &mut state.work
+                && matches!(work.stage, Stage::Collect { .. })
+            {
+                work.stage = Stage::Develop;
+            }
             notes.push(Effect::Push);
             notes.push(Effect::Mirror);
         }
@@ -73,8 +79,16 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
         }
         (At::Preflight, Event::PreflightPassed { ledger }) => {
             state.at = match state.then.take().map(|at| *at) {
-                Some(at @ (At::Working | At::CommitPlan(_))) => at,
-                _ if ledger => At::Boundary,
+                Some(At::Working) => At::Working,
+                Some(at @ At::CommitPlan(_)) if !ledger => at,
+                then if ledger => {
+                    if let Some(At::CommitPlan(_)) = then {
+                        // Committed before a crash, or by somebody else since.
+                        notes.push(Effect::Push);
+                        notes.push(Effect::Mirror);
+                    }
+                    At::Boundary
+                }
                 _ => match state.given_plan.take() {
                     Some(plan) => At::CommitPlan(plan),
                     None => At::Planning,
@@ -92,13 +106,26 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
                 state.at = At::Boundary;
             }
         }
-        (At::Boundary, Event::LedgerRead { steps, red, moved }) => {
-            if let Some(work) = state.work.take() {
-                // Trees of unfinished work would undo what a person has committed since: it is begun again.
-                if !moved && work::still_current(&work, &steps) {
+        (
+            At::Boundary,
+            Event::LedgerRead {
+                steps,
+                red,
+                committed,
+                moved,
+            },
+        ) => {
+            if let Some(mut work) = state.work.take() {
+                if committed.is_some() && work.stage == Stage::Commit {
+                    if !work::committed(state, &mut work, notes) {
+                        state.work = Some(work);
+                        state.at = At::Working;
+                        return Ok(());
+                    }
+                } else if !moved && work::still_current(&work, &steps) {
+                    // Trees of unfinished work would undo what a person has committed since.
                     return continue_work(state, work, &steps);
-                }
-                if let Some(tree) = work.red {
+                } else if let Some(tree) = work.red {
                     notes.push(Effect::Note(Notice::RedStale(tree)));
                 }
             }
@@ -115,7 +142,11 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
             }
         }
         (At::Working, event) => return work::step(state, event, notes),
-        (At::Accepting, Event::Accepted) => state.at = At::Publishing,
+        (At::Accepting, Event::Accepted) => match state.stop {
+            // From the first push on the run finishes; until then a stop is obeyed.
+            Some(mode) => end(state, Ending::Stopped(mode)),
+            None => state.at = At::Publishing,
+        },
         (At::Publishing, Event::Published { url }) => {
             state.at = At::Ended(Ending::Done { url });
             notes.push(Effect::Mirror);

@@ -18,7 +18,8 @@ pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
         Renew::All => renew_all(state),
         Renew::Spent => renew_spent(state, bailed.as_ref().map(|b| b.cause)),
     }
-    if let (Some(bail), Some(work)) = (&bailed, &mut state.work) {
+    // A preflight that failed has not come to the work.
+    if let (Some(bail), Some(work), None) = (&bailed, &mut state.work, &state.then) {
         try_again(work, bail);
     }
     let then = match std::mem::replace(&mut state.at, At::Preflight) {
@@ -26,11 +27,11 @@ pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
         At::New | At::Preflight => state.then.take().map(|at| *at),
         At::Planning => Some(At::Planning),
         At::CommitPlan(plan) => Some(At::CommitPlan(plan)),
-        // What a developer left, and a commit that may be half done, are settled before the ledger
-        // is looked at: it may hold the leaf's own changes.
-        At::Working if state.work.as_ref().is_some_and(must_settle_first) => Some(At::Working),
+        // What a developer left is taken before the ledger is looked at: the leaf may have changed that.
+        At::Working if state.work.as_ref().is_some_and(is_collecting) => Some(At::Working),
         At::Boundary | At::Working | At::Accepting | At::Publishing => Some(At::Boundary),
-        At::Unwinding(_) | At::Ended(_) => None,
+        // A preflight that failed has changed nothing: what was to follow it still is.
+        At::Unwinding(_) | At::Ended(_) => state.then.take().map(|at| *at),
     };
     state.then = then.map(Box::new);
 }
@@ -38,8 +39,6 @@ pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
 /// After a bail the working tree is put back, and what could not be done is tried again.
 fn try_again(work: &mut Work, bail: &Bail) {
     match work.stage {
-        // What was to be collected is not there any more.
-        Stage::Collect { .. } => work.stage = Stage::Develop,
         // A suite that could not run or was killed: once more, and then it is for the developer to mend, who may
         // have brought it about.
         Stage::Check if matches!(bail.cause, Cause::NeedsUser | Cause::KilledExternal) => {
@@ -56,8 +55,8 @@ fn try_again(work: &mut Work, bail: &Bail) {
     }
 }
 
-fn must_settle_first(work: &Work) -> bool {
-    matches!(work.stage, Stage::Collect { .. } | Stage::Commit)
+fn is_collecting(work: &Work) -> bool {
+    matches!(work.stage, Stage::Collect { .. })
 }
 
 fn renew_spent(state: &mut State, spent: Option<Cause>) {

@@ -75,6 +75,7 @@ impl World {
             Effect::ReadLedger => Event::LedgerRead {
                 steps: self.steps(),
                 red: None,
+                committed: None,
                 moved: false,
             },
             Effect::Collect(_) => Event::Collected(Collected::Candidate(self.fresh())),
@@ -379,6 +380,7 @@ fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put
         Event::LedgerRead {
             steps,
             red: None,
+            committed: None,
             moved: false,
         },
     )
@@ -404,6 +406,7 @@ fn a_kept_red_without_a_journal_goes_on_at_green() {
     let event = Event::LedgerRead {
         steps: World::new().steps(),
         red: Some(red),
+        committed: None,
         moved: false,
     };
     let state = next(state, event).unwrap().0;
@@ -463,11 +466,17 @@ fn any_event() -> impl Strategy<Value = Event> {
         ]
         .prop_map(Event::LeafEnded),
         Just(Event::PlanCommitted),
-        proptest::collection::vec(any::<bool>(), 4).prop_map(|t| Event::LedgerRead {
-            steps: (1..=3).map(|n| ledger_step(n, t[n as usize - 1])).collect(),
-            red: None,
-            moved: t[3],
-        }),
+        (
+            proptest::collection::vec(any::<bool>(), 3),
+            any::<bool>(),
+            any::<bool>()
+        )
+            .prop_map(|(t, committed, stale)| Event::LedgerRead {
+                steps: (1..=3).map(|n| ledger_step(n, t[n as usize - 1])).collect(),
+                red: None,
+                committed: committed.then(|| "c".to_owned()),
+                moved: stale,
+            }),
         (0u32..50).prop_map(|n| Event::Collected(Collected::Candidate(tree(n)))),
         (0u32..50).prop_map(move |n| Event::Collected(Collected::Refused {
             tree: tree(n),

@@ -362,7 +362,7 @@ fn verifier_ended(
     }
 }
 
-fn committed(state: &State, work: &mut Work, notes: &mut Vec<Effect>) -> bool {
+pub(super) fn committed(state: &State, work: &mut Work, notes: &mut Vec<Effect>) -> bool {
     notes.push(Effect::Push);
     notes.push(Effect::Mirror);
     let refactor = match state.limits.refactor {
@@ -474,6 +474,20 @@ fn drop_refactor(work: &mut Work, why: String) {
 }
 
 impl Work {
+    /// Every tree that the claim is about or goes on from.
+    pub fn trees(&self) -> Vec<&Tree> {
+        let from: Vec<&Tree> = match &self.from {
+            From::Head => Vec::new(),
+            From::Tree(tree) => vec![tree],
+            From::Merge { base, red, code } => vec![base, red, code],
+        };
+        let rest = [&self.candidate, &self.red, &self.saved_code];
+        let mut trees: Vec<&Tree> = from.into_iter().chain(rest.into_iter().flatten()).collect();
+        let mut seen = Vec::new();
+        trees.retain(|tree| !seen.contains(tree) && (seen.push(*tree), true).1);
+        trees
+    }
+
     /// The leaf that runs or is to be launched, if any.
     pub fn running(&self) -> Option<Role> {
         match self.stage {

@@ -21,6 +21,7 @@ fn unfinished_work_is_begun_again_when_the_branch_has_moved_under_it() {
     let read = Event::LedgerRead {
         steps: world.steps(),
         red: None,
+        committed: None,
         moved: true,
     };
     let (state, effects) = next(state, read).unwrap();
@@ -58,6 +59,7 @@ fn a_check_that_bails_twice_over_one_candidate_goes_to_its_developer() {
             Event::LedgerRead {
                 steps: world.steps(),
                 red: None,
+                committed: None,
                 moved: false,
             },
         ] {
@@ -70,4 +72,125 @@ fn a_check_that_bails_twice_over_one_candidate_goes_to_its_developer() {
     let work = state.work.unwrap();
     assert_eq!((leaf.role, leaf.attempt), (Role::Developer, 1));
     assert_eq!(work.feedback.unwrap().reasons, ["signal 9"]);
+}
+
+fn resumed(state: State) -> State {
+    let event = Event::Resumed {
+        limits: Limits::default(),
+        renew: Renew::Spent,
+        plan: None,
+    };
+    next(state, event).unwrap().0
+}
+
+/// Goes well until the machine awaits this.
+fn until(mut state: State, world: &mut World, wanted: impl Fn(&Effect) -> bool) -> State {
+    while let Some(effect) = state.pending().filter(|e| !wanted(e)) {
+        let event = world.well(&effect);
+        state = next(state, event).unwrap().0;
+    }
+    state
+}
+
+fn failed() -> Event {
+    Event::Failed(Bail::new(Cause::ForgeFailed, "no answer"))
+}
+
+#[test]
+fn a_preflight_that_fails_forgets_nothing_of_what_was_to_follow() {
+    type Wanted = fn(&Effect) -> bool;
+    let cases: [(Wanted, bool); 4] = [
+        (|e| matches!(e, Effect::CommitPlan(_)), false),
+        (|e| matches!(e, Effect::Collect(_)), true),
+        (|e| matches!(e, Effect::Check(_)), true),
+        (|e| matches!(e, Effect::Commit(_)), true),
+    ];
+    for (wanted, ledger) in cases {
+        let mut world = World::new();
+        let state = until(begun(), &mut world, wanted);
+        let before = state.clone();
+        // Twice refused, once interrupted, then passed.
+        let mut state = resumed(state);
+        for event in [failed(), failed(), Event::Interrupted] {
+            state = resumed(next(state, event).unwrap().0);
+        }
+        let state = next(state, Event::PreflightPassed { ledger }).unwrap().0;
+        let state = until(state, &mut world, |e| !matches!(e, Effect::ReadLedger));
+        assert_eq!(state.pending(), before.pending());
+        assert_eq!(state.work, before.work);
+    }
+}
+
+#[test]
+fn a_plan_that_was_committed_before_a_crash_is_not_committed_again() {
+    let mut world = World::new();
+    let state = until(begun(), &mut world, |e| matches!(e, Effect::CommitPlan(_)));
+    let (state, effects) = next(resumed(state), Event::PreflightPassed { ledger: true }).unwrap();
+    assert_eq!(
+        effects,
+        [Effect::Push, Effect::Mirror, Effect::ReadLedger],
+        "{state:?}"
+    );
+}
+
+#[test]
+fn a_commit_that_was_made_before_a_crash_counts_and_its_refactor_follows() {
+    let mut world = World::new();
+    let at_commit = until(begun(), &mut world, |e| matches!(e, Effect::Commit(_)));
+    let read = |committed: bool| Event::LedgerRead {
+        steps: vec![ledger_step(1, committed), ledger_step(2, false)],
+        red: None,
+        committed: committed.then(|| "c".to_owned()),
+        moved: false,
+    };
+    let at_boundary = |state| {
+        next(resumed(state), Event::PreflightPassed { ledger: true })
+            .unwrap()
+            .0
+    };
+    let (state, effects) = next(at_boundary(at_commit.clone()), read(true)).unwrap();
+    assert!(effects.contains(&Effect::Push));
+    assert!(matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Refactor)));
+    // Not made: it is made now.
+    let state = next(at_boundary(at_commit.clone()), read(false)).unwrap().0;
+    assert_eq!(state.pending(), at_commit.pending());
+}
+
+#[test]
+fn an_answer_whose_collection_failed_is_not_looked_for_in_a_tree_that_was_put_back() {
+    let mut world = World::new();
+    let state = until(begun(), &mut world, |e| matches!(e, Effect::Collect(_)));
+    let state = next(state, failed()).unwrap().0;
+    let state = next(state, Event::Unwound).unwrap().0;
+    let state = next(resumed(state), Event::PreflightPassed { ledger: true })
+        .unwrap()
+        .0;
+    let state = until(state, &mut world, |e| !matches!(e, Effect::ReadLedger));
+    let Some(Effect::Launch(leaf)) = state.pending() else {
+        panic!("{:?}", state.pending())
+    };
+    assert_eq!(
+        (leaf.role, leaf.attempt, leaf.launch),
+        (Role::Developer, 1, 1)
+    );
+}
+
+#[test]
+fn a_stop_is_obeyed_until_publishing_begins_and_not_after() {
+    let ask = Event::StopAsked {
+        mode: StopMode::AtLeaf,
+    };
+    for (publishing, ending) in [
+        (false, Ending::Stopped(StopMode::AtLeaf)),
+        (true, Ending::Done { url: None }),
+    ] {
+        let mut world = World::new();
+        let state = until(begun(), &mut world, |e| match publishing {
+            true => *e == Effect::Publish,
+            false => *e == Effect::Accept,
+        });
+        let state = next(state, ask.clone()).unwrap().0;
+        let end = run(state, &mut world, |_, _| None);
+        assert_eq!(end.ending(), Some(&ending));
+    }
 }

@@ -1,0 +1,392 @@
+//! What an earlier start left behind, settled before this one goes on: locks of dead git calls, an open
+//! launch, a working tree in a leaf's hands, lines that were owed, an end that was not told.
+
+use super::record::{self, Entry};
+use super::run::{JOURNAL_TOUCHED, Run};
+use crate::cause::{Bail, Cause};
+use crate::event::{Kind, Line};
+use crate::leaf::{self, End, KillWhy, LaunchId, Records};
+use crate::machine::{At, Effect, Ending, Event, Renew, Stage};
+use crate::plan::Plan;
+use crate::role::Role;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
+
+/// The leaves, and what is run for them, that a conductor launches in the working tree's records.
+const OWN_LEAVES: [&str; 4] = ["plan", "develop-", "verify-", "setup"];
+
+/// What was found while the journal was opened.
+pub(super) struct Left {
+    /// Where a torn last line was put.
+    pub(super) torn: Option<PathBuf>,
+    /// Whether a leaf had touched the journal, which was put back.
+    pub(super) mended: bool,
+    /// Lines of other issues in the same working tree.
+    pub(super) others: Vec<Line>,
+    /// What the last input of this issue asked for.
+    pub(super) owed: Vec<Effect>,
+}
+
+impl Run<'_> {
+    /// Tells the machine that this start begins, after settling what an earlier one left open.
+    pub(super) fn begin(&mut self, left: &Left, plan: Option<Plan>) -> Result<()> {
+        let limits = self.settings.limits(self.ask.plan_only);
+        let fresh = matches!(self.state.at, At::New);
+        if let Some(torn) = &left.torn {
+            let said = format!(
+                "a torn last line of the journal was set aside in {}",
+                torn.display()
+            );
+            self.say(Kind::Resume, said)?;
+        }
+        self.remove_dead_locks()?;
+        self.write_what_is_owed(&left.owed)?;
+        let unwinding = self.state.at.clone();
+        self.settle_open_launch()?;
+        self.end_strays(&left.others)?;
+        if left.mended {
+            self.found(JOURNAL_TOUCHED.to_owned())?;
+        }
+        self.take_tree_back()?;
+        if fresh {
+            return self.feed(Event::Begun { limits, plan }, None, Value::Null);
+        }
+        match self.state.at.clone() {
+            // What this start has just found of the open launch ends the run; a stop only while it is
+            // still asked for.
+            At::Unwinding(ending) if unwinding != self.state.at => {
+                if !matches!(ending, Ending::Stopped(_)) || self.stop_mode().is_some() {
+                    return Ok(());
+                }
+                self.unwind_now(&ending)?;
+            }
+            // A bail that was cut off is told before the work is tried again: it may hold a question.
+            At::Unwinding(Ending::Bailed(bail)) if bail.cause != Cause::StorageFailed => {
+                return Ok(());
+            }
+            At::Unwinding(ending) => self.unwind_now(&ending)?,
+            At::Ended(Ending::Bailed(bail))
+                if bail.cause != Cause::StorageFailed && self.is_untold() =>
+            {
+                self.push_if_wanted();
+                self.mirror();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let renew = if self.ask.reset_budgets {
+            Renew::All
+        } else {
+            Renew::Spent
+        };
+        let resumed = Event::Resumed {
+            limits,
+            renew,
+            plan,
+        };
+        self.feed(resumed, None, Value::Null)?;
+        // A stop that was asked for while a leaf was taken up still is.
+        self.told_stop = None;
+        Ok(())
+    }
+
+    fn unwind_now(&mut self, ending: &Ending) -> Result<()> {
+        let event = self.unwind(ending);
+        self.feed(event, Some(&Effect::Unwind(ending.clone())), Value::Null)
+    }
+
+    /// Whether the last start unwound and was killed before it could say how it ended.
+    fn is_untold(&self) -> bool {
+        let last = self.lines.iter().rposition(is_input);
+        last.and_then(|at| self.lines.split_at_checked(at))
+            .is_some_and(|(_, rest)| {
+                rest.first().is_some_and(|l| is(l, "unwound"))
+                    && !rest.iter().any(|l| l.fields.contains_key("ending"))
+            })
+    }
+
+    /// Ends what git calls of a killed conductor left running (a hook), and removes the locks they held.
+    fn remove_dead_locks(&mut self) -> Result<()> {
+        let since = match self.lines.last() {
+            None => SystemTime::UNIX_EPOCH,
+            Some(last) if last.fields.contains_key("ending") => return Ok(()),
+            Some(last) => {
+                if let Some(run) = LaunchId::parse(&last.run) {
+                    leaf::sweep_launch(&run);
+                }
+                let first = self.lines.iter().find(|l| l.run == last.run);
+                let began = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
+                let millis = began.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
+                SystemTime::UNIX_EPOCH + Duration::from_millis(millis).saturating_sub(CLOCK_SLACK)
+            }
+        };
+        for lock in self.tree.stale_locks(self.issue_number, since)? {
+            let said = format!(
+                "a lock that a killed git left is removed: {}",
+                lock.display()
+            );
+            self.say(Kind::Resume, said)?;
+        }
+        Ok(())
+    }
+
+    /// The lines that belong to the last input and that a crash kept from being written.
+    fn write_what_is_owed(&mut self, owed: &[Effect]) -> Result<()> {
+        let Some(last) = self.lines.iter().rposition(is_input) else {
+            return Ok(());
+        };
+        let (_, rest) = self.lines.split_at(last);
+        let told_bail = rest.iter().any(|l| l.fields.contains_key("cause"));
+        let written = rest.iter().filter(|l| is_notice(l)).count();
+        if !told_bail {
+            self.tell_of_bail()?;
+        }
+        let notices = owed.iter().filter_map(|effect| match effect {
+            Effect::Note(notice) => Some(notice),
+            _ => None,
+        });
+        for (index, notice) in notices.enumerate() {
+            if index >= written {
+                let entry = record::notice(notice, self.state.work.as_ref());
+                self.write(entry)?;
+            }
+            // Done twice it does nothing more.
+            self.noticed(notice);
+        }
+        Ok(())
+    }
+
+    /// The newest launch of a leaf whose end is not in the journal.
+    pub(super) fn open_launch(&self) -> Option<Line> {
+        let line =
+            self.lines.iter().rev().find(|l| {
+                l.text("intent") == "launch" || is(l, "leaf-ended") || is(l, "unwound")
+            })?;
+        (line.event == Kind::Launch).then(|| line.clone())
+    }
+
+    /// A launch whose outcome no conductor has recorded: taken up again, read, or found to be lost.
+    fn settle_open_launch(&mut self) -> Result<()> {
+        let Some(effect @ Effect::Launch(_)) = self.state.pending() else {
+            return Ok(());
+        };
+        let (Effect::Launch(leaf), Some(line)) = (&effect, self.open_launch()) else {
+            return Ok(());
+        };
+        match self.take_up(leaf, &line)? {
+            Some((event, fields)) => self.feed(event, Some(&effect), fields),
+            // A plan is read when the issue's text is known.
+            None => Ok(()),
+        }
+    }
+
+    /// A leaf that lives and is nobody's open launch: its journal was lost, or a setup was cut off.
+    fn end_strays(&mut self, others: &[Line]) -> Result<()> {
+        let records = Records::new(self.tree.tdd())?.with_shim(&self.ask.program);
+        for listed in leaf::list(&records)? {
+            let name = &listed.started.leaf;
+            if listed.end != End::StillRunning
+                || !OWN_LEAVES.iter().any(|own| name.starts_with(own))
+            {
+                continue;
+            }
+            let launch = listed.started.launch.as_str();
+            if let Some(other) = others.iter().find(|l| l.text("launch") == launch) {
+                return Err(Bail::needs_user(format!(
+                    "The leaf {name} of issue {} still runs in {}. Go on with that issue first (`veri tdd {} \
+                     --here`), or end it (`veri leaf kill {name}`).",
+                    other.issue,
+                    self.tree.path().display(),
+                    other.issue
+                ))
+                .into());
+            }
+            let said = format!("a leaf that no journal knows is ended: {name}");
+            self.say(Kind::Resume, said)?;
+            leaf::kill(&records, name, KillWhy::Stop)?;
+            leaf::settle_newest(&records, name, None, &mut || None)?;
+        }
+        Ok(())
+    }
+
+    /// A working tree that a leaf left in whatever state is put back, and what it held is kept aside;
+    /// unless it is an answer, which is taken as a candidate.
+    fn take_tree_back(&mut self) -> Result<()> {
+        let in_hands = self.is_in_hands() || self.tree.open_guard()?.is_some();
+        if !in_hands {
+            return Ok(());
+        }
+        // Before any ref is written: what a leaf did to the repository is undone first.
+        self.settle_guard()?;
+        let work = self.state.work.as_ref();
+        if work.is_some_and(|w| matches!(w.stage, Stage::Collect { .. })) {
+            return Ok(());
+        }
+        let start = match work.filter(|w| w.stage == Stage::Develop).map(|w| &w.from) {
+            Some(from) => self.start_tree(from)?,
+            None => None,
+        };
+        self.kept = self.set_aside(start, "unfinished work of a leaf that was cut off")?;
+        self.restore(None)?;
+        let said = match &self.kept {
+            Some(kept) => format!(
+                "unfinished work is kept in {kept} (`veri discarded {}`)",
+                self.issue_number
+            ),
+            None => String::new(),
+        };
+        let mut entry = Entry::new(
+            Kind::Resume,
+            Default::default(),
+            json!({ "put_back": true }),
+        );
+        if !said.is_empty() {
+            entry = entry.say(said);
+        }
+        self.write(entry)
+    }
+
+    /// Whether a developer may have changed the working tree since it was last known: by the journal.
+    pub(super) fn is_in_hands(&self) -> bool {
+        let newest = self.lines.iter().rev().find(|l| {
+            l.text("intent") == "prepare"
+                || l.fields.contains_key("put_back")
+                || ["collected", "committed", "dropped", "unwound"]
+                    .iter()
+                    .any(|event| is(l, event))
+        });
+        newest.is_some_and(|l| l.text("intent") == "prepare")
+    }
+
+    /// How an open launch ended, taking it up when it still runs; None for a plan that cannot be judged yet.
+    pub(super) fn take_up(
+        &mut self,
+        leaf: &crate::machine::Leaf,
+        line: &Line,
+    ) -> Result<Option<(Event, Value)>> {
+        let records = self.records()?;
+        let id = LaunchId::parse(line.text("launch"))
+            .with_context(|| format!("line {} of the journal names no launch", line.seq))?;
+        let name = line.text("leaf");
+        let mut end = leaf::settle(&records, name, &id, Some(Duration::ZERO), &mut || None)?;
+        if end == End::StillRunning {
+            let said = format!("{name} still runs: it is taken up");
+            self.say(Kind::Resume, said)?;
+            end = leaf::settle(&records, name, &id, None, &mut || self.glance())?;
+        }
+        if leaf.role == Role::Planner && self.ready.is_none() && matches!(end, End::Done { .. }) {
+            return Ok(None);
+        }
+        let record = records
+            .ended(&id)?
+            .map(|r| serde_json::to_value(&r))
+            .transpose()?;
+        let files = self.files_of(leaf.role, &records, &id);
+        // A verifier's files were moved when its conductor had read them.
+        let stdout = files.answer(&records, &id);
+        let nonce = line.fields.get("nonce").and_then(Value::as_str);
+        let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
+        if leaf.role == Role::Verifier {
+            files.keep(&records, &id);
+        }
+        Ok(Some(outcome))
+    }
+}
+
+fn is_input(line: &Line) -> bool {
+    line.fields.contains_key("input")
+}
+
+/// Whether a line gave the machine this event (`leaf-ended`).
+fn is(line: &Line, event: &str) -> bool {
+    match line.fields.get("input") {
+        Some(Value::String(name)) => name == event,
+        Some(Value::Object(fields)) => fields.contains_key(event),
+        _ => false,
+    }
+}
+
+/// Whether a line was written for a notice (`record::notice`).
+fn is_notice(line: &Line) -> bool {
+    matches!(line.event, Kind::StepStart | Kind::StepDone | Kind::Revise)
+        || line.text("what") == "red-stale"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Journal, Source};
+    use crate::machine::{Feedback, FeedbackKind, LeafEnd, Notice, Step, Tree};
+
+    fn line(entry: Entry) -> Line {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, _) = Journal::open(&dir.path().join("j")).unwrap();
+        let source = Source {
+            run: "r".to_owned(),
+            issue: 1,
+            skill_commit: None,
+        };
+        journal
+            .append(&source, &entry.subject, entry.kind, entry.fields)
+            .unwrap()
+    }
+
+    #[test]
+    fn events_are_found_by_the_names_under_which_they_are_written() {
+        for (event, name) in [
+            (Event::Unwound, "unwound"),
+            (Event::Dropped, "dropped"),
+            (Event::LeafEnded(LeafEnd::Stuck), "leaf-ended"),
+            (Event::LeafEnded(LeafEnd::Failed { code: 3 }), "leaf-ended"),
+            (
+                Event::Committed {
+                    commit: "c".to_owned(),
+                },
+                "committed",
+            ),
+        ] {
+            let mut entry = record::input(&event, None);
+            entry
+                .fields
+                .insert("input".to_owned(), serde_json::to_value(&event).unwrap());
+            let line = line(entry);
+            assert!(is_input(&line) && is(&line, name), "{line:?}");
+            assert!(!is(&line, "collected"));
+        }
+    }
+
+    #[test]
+    fn every_notice_is_recognised_by_its_line_and_no_input_is() {
+        let step = Step {
+            number: 1,
+            title: "t".to_owned(),
+            criteria: Vec::new(),
+            ticked: false,
+            no_test: None,
+        };
+        let feedback = Feedback {
+            kind: FeedbackKind::Check,
+            reasons: Vec::new(),
+        };
+        for notice in [
+            Notice::StepStart(step.clone()),
+            Notice::StepDone(step),
+            Notice::Revise {
+                attempt: 2,
+                feedback,
+            },
+            Notice::RedStale(Tree("t".to_owned())),
+        ] {
+            assert!(
+                is_notice(&line(record::notice(&notice, None))),
+                "{notice:?}"
+            );
+        }
+        assert!(!is_notice(&line(record::input(&Event::Accepted, None))));
+    }
+}

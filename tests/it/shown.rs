@@ -1,0 +1,101 @@
+//! `veri status`, `veri log` and `veri clean` on runs in every state.
+
+use crate::scene::{Agent, VERI, wait};
+use crate::watching::{ONE_STEP, kill, noting, plain, signal, start, until};
+use nix::sys::signal::Signal;
+
+#[test]
+fn the_run_is_shown_as_it_stands_and_cleaned_away_when_it_is_done() {
+    let scene = plain();
+    let shown = |words: &[&str]| {
+        let ran = scene.veri(&["status"]).expect(0);
+        for word in words {
+            assert!(ran.out.contains(word), "{word:?} is not in\n{}", ran.out);
+        }
+        let json: serde_json::Value =
+            serde_json::from_str(&scene.veri(&["status", "--json"]).expect(0).out).unwrap();
+        json
+    };
+    assert!(
+        scene
+            .veri(&["status"])
+            .expect(0)
+            .out
+            .contains("no run is known here")
+    );
+    scene.hold("developer-red");
+    let run = start(&scene, &[]);
+    scene.begun("developer-red");
+    shown(&[
+        "issue 42: running, 0 of 1 steps done",
+        "step 1, red: greet takes a name",
+    ]);
+    let ran = scene.veri(&["clean"]).expect(0);
+    assert!(ran.out.contains("kept     issue 42"), "{}", ran.out);
+    let ran = scene.veri(&["clean", "42"]).expect(0);
+    assert!(ran.out.contains("a run is going on"), "{}", ran.out);
+    // A second conductor is refused and told who has it.
+    scene
+        .tdd(&[])
+        .expect(13)
+        .says("already running: veri tdd 42 (process ");
+
+    // Followed by somebody who sees what happens from here on, too.
+    let mut follow = scene.command(VERI);
+    let follow = follow
+        .args(["log", "--follow", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    kill(run);
+    shown(&["issue 42: interrupted"]);
+    let run = start(&scene, &[]);
+    until("the next start to wait", || {
+        scene.said("still runs: it is taken up")
+    });
+    scene.veri(&["stop", "--mode", "now"]).expect(0);
+    wait(run).expect(12);
+    shown(&["issue 42: stopped"]);
+    let ran = scene.veri(&["clean", "42"]).expect(0);
+    assert!(
+        ran.out.contains("kept     issue 42: not done"),
+        "{}",
+        ran.out
+    );
+    assert!(scene.worktree().exists());
+
+    scene.agent(&noting(Agent {
+        plan: ONE_STEP.to_owned(),
+        red: "kill -9 $$".to_owned(),
+        ..Agent::default()
+    }));
+    scene.let_go("developer-red");
+    scene.tdd(&[]).bails("killed-external");
+    let json = shown(&["issue 42: bailed (killed-external)"]);
+    assert_eq!(json[0]["cause"], "killed-external");
+
+    scene.agent(&noting(Agent {
+        plan: ONE_STEP.to_owned(),
+        ..Agent::default()
+    }));
+    scene.tdd(&[]).expect(0);
+    shown(&["issue 42: done, 1 of 1 steps done", "pull"]);
+    signal(follow.id(), Signal::SIGINT);
+    let followed = wait(follow).out;
+    let lines = scene.lines();
+    assert_eq!(followed.lines().count(), lines.len());
+    let log = scene
+        .veri(&["log", "--json", "--issue", "42"])
+        .expect(0)
+        .out;
+    assert_eq!(log, followed);
+    let plain = scene.veri(&["log"]).expect(0).out;
+    assert!(plain.contains("was killed by somebody else"), "{plain}");
+
+    let ran = scene.veri(&["clean"]).expect(0);
+    assert!(ran.out.contains("removed  issue 42"), "{}", ran.out);
+    assert_eq!(scene.subjects().len(), 2, "the branch stays");
+    let trees = scene.git(&["worktree", "list", "--porcelain"]);
+    assert_eq!(trees.matches("worktree ").count(), 1, "{trees}");
+}
