@@ -2,11 +2,13 @@
 //!
 //! Leaves, suites and setup run under `leaf/` instead, which outlives the conductor.
 
+mod stream;
+
+use self::stream::Stream;
 use crate::leaf::{self, LaunchId};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -17,10 +19,6 @@ use std::time::{Duration, Instant};
 
 /// How long a tool call may take unless the caller says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
-
-/// How much of each stream a call may write unless the caller says otherwise, in bytes: far above the longest list
-/// of paths, and still a size that the conductor can hold.
-const LARGEST: usize = 256 << 20;
 
 /// How long pipes that a background child of an ended tool holds open are still read.
 const LINGER: Duration = Duration::from_millis(50);
@@ -295,55 +293,6 @@ fn collect(
     })
 }
 
-/// What a stream has said so far: everything, or its beginning and its end.
-struct Stream {
-    /// How much of the beginning, and as much of the end, is kept; None for everything.
-    half: Option<usize>,
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    left_out: u64,
-}
-
-impl Stream {
-    fn new(kept: Option<usize>) -> Stream {
-        Stream {
-            half: kept.map(|bytes| bytes / 2),
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            left_out: 0,
-        }
-    }
-
-    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(half) = self.half else {
-            if self.head.len() + bytes.len() > LARGEST {
-                return Err(io::Error::other(format!(
-                    "it wrote more than {} MiB, which is more than is held of a call's output",
-                    LARGEST >> 20
-                )));
-            }
-            self.head.extend_from_slice(bytes);
-            return Ok(());
-        };
-        let (first, rest) = bytes.split_at(bytes.len().min(half - self.head.len()));
-        self.head.extend_from_slice(first);
-        self.tail.extend(rest);
-        let excess = self.tail.len().saturating_sub(half);
-        self.tail.drain(..excess);
-        self.left_out += excess as u64;
-        Ok(())
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        let mut bytes = self.head;
-        if self.left_out > 0 {
-            bytes.extend(format!("\n… {} bytes left out …\n", self.left_out).bytes());
-        }
-        bytes.extend(self.tail);
-        bytes
-    }
-}
-
 fn read_some(from: &mut impl Read, to: &mut Stream) -> io::Result<bool> {
     let mut buffer = [0u8; 16 * 1024];
     match from.read(&mut buffer) {
@@ -402,22 +351,6 @@ mod tests {
         );
         assert!(text.contains("… 19999010 bytes left out …"), "{text}");
         assert!(out.stdout.len() < 1100 && out.stderr.len() < 1100);
-    }
-
-    #[test]
-    fn output_that_must_be_whole_is_never_cut() {
-        let out = Tool::new("sh")
-            .args(["-c", "yes | head -c 3000000"])
-            .run()
-            .unwrap();
-        assert_eq!(out.stdout.len(), 3_000_000);
-        let mut stream = Stream::new(None);
-        let piece = vec![0; LARGEST / 4];
-        for _ in 0..4 {
-            stream.take(&piece).unwrap();
-        }
-        let error = stream.take(b"x").unwrap_err();
-        assert!(error.to_string().contains("more than 256 MiB"), "{error}");
     }
 
     #[cfg(target_os = "linux")]

@@ -57,6 +57,7 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
             | K::ReadOnlyFilesystem
             | K::PermissionDenied
             | K::FileTooLarge
+            | K::NotADirectory
     );
     storage.then(|| storage_failed(error))
 }
@@ -64,8 +65,7 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
 /// The cause of an error that something was not found, when what is gone is a folder of veri's own: any other thing
 /// that is missing (a program, a file that somebody named) is no fault of the storage.
 pub(super) fn vanished(error: &anyhow::Error, own: &[PathBuf]) -> Option<Bail> {
-    let kind = kind_of(error)?;
-    if !matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory) {
+    if kind_of(error)? != ErrorKind::NotFound {
         return None;
     }
     let gone = |folder: &&PathBuf| !Path::is_dir(folder);

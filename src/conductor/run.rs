@@ -2,9 +2,8 @@
 
 use super::failures::{StoppedInSuite, classify, known_cause, vanished};
 use super::record::{self, Entry};
-use super::settings::Settings;
+use super::settings::{Settings, Took};
 use super::signals::Asked;
-use super::suites::Took;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::event::{Kind, Line};

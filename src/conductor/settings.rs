@@ -1,7 +1,6 @@
 //! What is in force in a run: flags over variables over the stored or read configuration.
 
 use super::Ask;
-use super::suites::Took;
 use crate::agent::Wanted;
 use crate::config::{AgentEntry, Config, ForgeConfig};
 use crate::forge::trust::Trust;
@@ -31,6 +30,15 @@ const REMEMBERED_FLOOR: Duration = Duration::from_secs(15 * 60);
 
 /// How long a suite may take at baseline.
 pub(super) const BASELINE_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// What a command was seen to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Took {
+    /// The longest run, in milliseconds.
+    pub(super) longest_ms: u64,
+    /// Whether one of them was in this start, and not only remembered: with what was built then, and not now.
+    pub(super) measured: bool,
+}
 
 impl Settings {
     /// Puts the flags on top of a configuration. Paths become absolute, so that they mean the same when

@@ -2,6 +2,7 @@
 //! is, or one as a fresh clone would see it; and how long it may take.
 
 use super::run::Run;
+use super::settings::Took;
 use crate::check::{self, What};
 use crate::event::Kind;
 use crate::ground::files::sha256;
@@ -23,15 +24,6 @@ pub(super) enum Recall {
     Passes,
     /// None.
     Never,
-}
-
-/// What a command was seen to take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Took {
-    /// The longest run, in milliseconds.
-    pub(super) longest_ms: u64,
-    /// Whether one of them was in this start, and not only remembered: with what was built then, and not now.
-    pub(super) measured: bool,
 }
 
 impl Run<'_> {
