@@ -7,6 +7,7 @@ mod branch;
 mod candidate;
 mod checks;
 mod commits;
+mod debris;
 mod edited;
 mod facts;
 mod failures;
@@ -24,6 +25,7 @@ mod signals;
 mod snapshot;
 mod start;
 pub mod stop;
+mod suites;
 mod telling;
 mod unwind;
 

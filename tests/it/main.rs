@@ -9,10 +9,12 @@
     missing_docs
 )]
 
+mod acceptance;
 mod already_there;
 mod attempts;
 mod branch;
 mod budgets;
+mod cleaning;
 mod contracts;
 mod crash;
 mod demo;
