@@ -3,9 +3,11 @@
 //! `run` opens what a run needs (`start`), replays the journal, and loops over the effects that the
 //! machine awaits. Each room beside this one performs one kind of effect.
 
+mod branch;
 mod candidate;
 mod checks;
 mod commits;
+mod debris;
 mod edited;
 mod facts;
 mod failures;
@@ -24,6 +26,7 @@ mod signals;
 mod snapshot;
 mod start;
 pub mod stop;
+mod suites;
 mod telling;
 mod unwind;
 
