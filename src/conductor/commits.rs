@@ -280,7 +280,7 @@ impl Run<'_> {
                 refs.discard(tree, before, "work on a branch that has moved on since")?;
             }
         }
-        Ok(())
+        refs.delete("reopened")
     }
 
     pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
@@ -376,6 +376,7 @@ impl Run<'_> {
             refs.delete("candidate")?;
             if work.claim != Claim::Refactor {
                 refs.delete("red")?;
+                refs.delete("reopened")?;
             }
             self.restore_after(work, edit)
         };

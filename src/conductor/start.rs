@@ -200,7 +200,7 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         issue: None,
         effects: 0,
         told_stop: None,
-        kept: None,
+        answered: false,
         _lock: lock,
     };
     let left = Left {

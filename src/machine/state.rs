@@ -113,12 +113,14 @@ pub enum FeedbackKind {
     Reject,
     /// A check of the conductor failed.
     Check,
+    /// Something that is not the content alone was refused: tampering, a hook, a suite that could not run.
+    Refused,
     /// The leaf exited with a code of its own.
     Failed,
+    /// The first attempt left everything as it was.
+    Unchanged,
     /// The answer could not be read.
     Malformed,
-    /// The launch before this one was killed as stuck; its partial work was put aside.
-    Stuck,
 }
 
 /// An old test that rightly breaks, named by a green leaf.
@@ -180,6 +182,8 @@ pub struct Work {
     pub stuck: u32,
     /// Malformed answers of the current verifier in a row.
     pub malformed: u32,
+    /// Whether the developer's last launch was lost, stopped or killed, so that its answer never came.
+    pub cut_off: bool,
     /// What the next developer starts from.
     pub from: From,
     /// The tree that the claim is about, once there is one.
@@ -267,6 +271,8 @@ pub struct State {
     pub work: Option<Work>,
     /// The planner's counters.
     pub planner: Planner,
+    /// Launches in a row that left no trace since the conductor was started.
+    pub lost: u32,
     /// The plan that a person gave instead of a planner.
     pub given_plan: Option<Plan>,
     /// The strongest stop that was asked for.
@@ -282,6 +288,7 @@ impl State {
             then: None,
             work: None,
             planner: Planner::default(),
+            lost: 0,
             given_plan: None,
             stop: None,
         }

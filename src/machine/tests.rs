@@ -489,6 +489,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(Event::Checked(Checked::PassesAtOnce { reasons: reasons() })),
         Just(Event::Checked(Checked::Fails { reasons: reasons() })),
         Just(Event::Checked(Checked::Unchanged)),
+        Just(Event::Checked(Checked::Repeated)),
         any::<bool>().prop_map(|shown| Event::Proved {
             shown,
             reasons: Vec::new()
@@ -628,6 +629,8 @@ proptest! {
             let reasons = vec!["r".to_owned()];
             match effect {
                 Effect::Launch(leaf) => match (choice, leaf.role) {
+                    (5, _) => Some(LeafEnd::Lost),
+                    (6, _) => Some(LeafEnd::NeverStarted),
                     (0, _) => Some(LeafEnd::Stuck),
                     (1, Role::Developer) => Some(LeafEnd::Failed { code: 1 }),
                     (1 | 2, Role::Planner | Role::Verifier) => Some(LeafEnd::Malformed { reason: "m".to_owned() }),
@@ -640,6 +643,7 @@ proptest! {
                     0..=2 => Some(Event::Checked(Checked::Fails { reasons })),
                     3 => Some(Event::Checked(Checked::PassesAtOnce { reasons })),
                     4 => Some(Event::Checked(Checked::Unchanged)),
+                    5 => Some(Event::Checked(Checked::Repeated)),
                     _ => None,
                 },
                 Effect::Commit(_) if choice < 3 => Some(Event::CommitRefused { reasons }),
