@@ -189,14 +189,14 @@ impl Run<'_> {
         };
         let head_tree = self.tree.head_tree()?.to_string();
         let moved = committed.is_none() && self.is_moved(&head_tree);
-        let mut said = json!({ "head_tree": head_tree });
-        if moved {
-            said["said"] = json!(
-                "somebody has changed the branch since: unfinished work is begun again on top of it"
-            );
-            if let Some(work) = &work {
-                self.put_work_aside(work)?;
-            }
+        let mut fields = json!({ "head_tree": head_tree });
+        let mut said = Vec::new();
+        if let (true, Some(work)) = (moved, &work) {
+            said.push(format!(
+                "the branch has moved on since step {} was begun: its unfinished work is begun again",
+                work.step.number
+            ));
+            self.put_work_aside(work)?;
         }
         if let (Some(commit), Some(work)) = (committed, &work) {
             let fields = json!({ "what": "step", "commit": commit.to_string() });
@@ -207,8 +207,11 @@ impl Run<'_> {
             self.after_commit(work, edit);
         }
         if self.commit_hand_edit()? {
-            said["said"] = json!("the ledger was edited by hand; it is committed");
-            said["by_hand"] = json!(true);
+            said.push("the ledger was edited by hand; it is committed".to_owned());
+            fields["by_hand"] = json!(true);
+        }
+        if !said.is_empty() {
+            fields["said"] = json!(said.join("; "));
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -228,7 +231,7 @@ impl Run<'_> {
             committed: committed.map(|c| c.to_string()),
             moved,
         };
-        Ok((event, said))
+        Ok((event, fields))
     }
 
     /// The approved red that was kept for what the branch holds, ledgers aside.
