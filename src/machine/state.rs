@@ -123,6 +123,15 @@ pub enum FeedbackKind {
     Malformed,
 }
 
+impl FeedbackKind {
+    pub(super) fn because(self, reasons: Vec<String>) -> Feedback {
+        Feedback {
+            kind: self,
+            reasons,
+        }
+    }
+}
+
 /// An old test that rightly breaks, named by a green leaf.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reopen {
@@ -202,6 +211,22 @@ pub struct Work {
     pub reopens: u32,
     /// The code of a green that reopened its red.
     pub saved_code: Option<Tree>,
+}
+
+impl Work {
+    /// Every tree that the claim is about or goes on from.
+    pub fn trees(&self) -> Vec<&Tree> {
+        let from: Vec<&Tree> = match &self.from {
+            From::Head => Vec::new(),
+            From::Tree(tree) => vec![tree],
+            From::Merge { base, red, code } => vec![base, red, code],
+        };
+        let rest = [&self.candidate, &self.red, &self.saved_code];
+        let mut trees: Vec<&Tree> = from.into_iter().chain(rest.into_iter().flatten()).collect();
+        let mut seen = Vec::new();
+        trees.retain(|tree| !seen.contains(tree) && (seen.push(*tree), true).1);
+        trees
+    }
 }
 
 /// The planner's counters.

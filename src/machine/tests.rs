@@ -393,32 +393,6 @@ fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put
     assert!(matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Red)));
 }
 
-#[test]
-fn a_kept_red_without_a_journal_goes_on_at_green() {
-    let state = next(begun(), Event::PreflightPassed { ledger: true })
-        .unwrap()
-        .0;
-    let red = KeptRed {
-        title: "step 1".to_owned(),
-        criteria: vec!["AC1".to_owned()],
-        tree: tree(7),
-    };
-    let event = Event::LedgerRead {
-        steps: World::new().steps(),
-        red: Some(red),
-        committed: None,
-        moved: false,
-    };
-    let state = next(state, event).unwrap().0;
-    let Some(Effect::Launch(leaf)) = state.pending() else {
-        panic!("no launch")
-    };
-    assert_eq!(
-        (leaf.claim, leaf.from),
-        (Some(Claim::Green), From::Tree(tree(7)))
-    );
-}
-
 fn any_event() -> impl Strategy<Value = Event> {
     let reasons = || vec!["r".to_owned()];
     let bail = |cause| Bail::new(cause, "d");

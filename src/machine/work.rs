@@ -438,28 +438,3 @@ fn out_of_launches(state: &mut State, work: &mut Work, who: &str) {
 fn drop_refactor(work: &mut Work, why: String) {
     work.stage = Stage::Drop { why };
 }
-
-impl FeedbackKind {
-    pub(super) fn because(self, reasons: Vec<String>) -> Feedback {
-        Feedback {
-            kind: self,
-            reasons,
-        }
-    }
-}
-
-impl Work {
-    /// Every tree that the claim is about or goes on from.
-    pub fn trees(&self) -> Vec<&Tree> {
-        let from: Vec<&Tree> = match &self.from {
-            From::Head => Vec::new(),
-            From::Tree(tree) => vec![tree],
-            From::Merge { base, red, code } => vec![base, red, code],
-        };
-        let rest = [&self.candidate, &self.red, &self.saved_code];
-        let mut trees: Vec<&Tree> = from.into_iter().chain(rest.into_iter().flatten()).collect();
-        let mut seen = Vec::new();
-        trees.retain(|tree| !seen.contains(tree) && (seen.push(*tree), true).1);
-        trees
-    }
-}

@@ -57,7 +57,6 @@ const LONGER: &[(&str, usize)] = &[
     ("src/conductor/leaves.rs", 650),
     ("src/forge/body.rs", 475),
     ("src/machine/tests.rs", 650),
-    ("src/machine/work.rs", 500),
     ("tests/it/ground.rs", 625),
     ("tests/it/scene.rs", 500),
 ];

@@ -351,3 +351,29 @@ fn an_attempt_that_changes_nothing_is_told_again_what_was_refused_and_not_twice(
     assert_eq!(feedback.reasons.len(), 2);
     assert_eq!(feedback.reasons[1], "too weak");
 }
+
+#[test]
+fn a_kept_red_without_a_journal_goes_on_at_green() {
+    let state = next(begun(), Event::PreflightPassed { ledger: true })
+        .unwrap()
+        .0;
+    let red = KeptRed {
+        title: "step 1".to_owned(),
+        criteria: vec!["AC1".to_owned()],
+        tree: tree(7),
+    };
+    let event = Event::LedgerRead {
+        steps: World::new().steps(),
+        red: Some(red),
+        committed: None,
+        moved: false,
+    };
+    let state = next(state, event).unwrap().0;
+    let Some(Effect::Launch(leaf)) = state.pending() else {
+        panic!("no launch")
+    };
+    assert_eq!(
+        (leaf.claim, leaf.from),
+        (Some(Claim::Green), From::Tree(tree(7)))
+    );
+}
