@@ -7,6 +7,7 @@ mod candidate;
 mod checks;
 mod commits;
 mod edited;
+mod evidence;
 mod facts;
 mod failures;
 mod furnish;
@@ -23,6 +24,7 @@ mod signals;
 mod snapshot;
 mod start;
 pub mod stop;
+mod stories;
 mod telling;
 mod unwind;
 
