@@ -7,7 +7,6 @@ use crate::event::Kind;
 use crate::git::{CannotStage, Hook};
 use crate::machine::{Collected, Event, Feedback, FeedbackKind, Stage, Tree, Work};
 use anyhow::{Context, Result};
-use git2::Oid;
 use serde_json::{Value, json};
 
 impl Run<'_> {
@@ -61,7 +60,7 @@ impl Run<'_> {
             refs.save("reopened", tree, red, &message)?;
         }
         let tree = Tree(tree.to_string());
-        let fields = json!({ "findings": findings });
+        let fields = json!({ "tampered": findings });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }
@@ -73,22 +72,6 @@ impl Run<'_> {
             Event::Collected(Collected::Refused { tree, feedback }),
             fields,
         ))
-    }
-
-    /// The tree of what is in the working tree, without what suites are known to leave behind.
-    fn take_candidate(&mut self) -> Result<Oid> {
-        let head = self.tree.head_tree()?;
-        let tracked = |path: &[u8]| {
-            crate::git::tree::read_blob(self.tree.git2(), head, path).is_ok_and(|b| b.is_some())
-        };
-        let debris: Vec<Vec<u8>> = self
-            .ready()?
-            .debris
-            .iter()
-            .filter(|p| !tracked(p))
-            .cloned()
-            .collect();
-        self.tree.candidate(&debris)
     }
 
     /// Undoes what a leaf did to the repository itself and to the ledger. Journalled at once: done a second

@@ -3,6 +3,7 @@
 use super::failures::{SetupFailed, StoppedInSuite};
 use super::leaves::oid;
 use super::run::Run;
+use super::suites::Recall;
 use crate::agent;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
@@ -16,13 +17,12 @@ use crate::ground::{Ground, Kind as GroundKind, Verify};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
 use crate::machine::{Checked, Event, FeedbackKind, Work};
 use crate::role::Claim;
-use crate::suite::run::SuiteAsk;
-use crate::suite::{ResultKey, Results, SuiteEnd, SuiteRun, TestPaths};
+use crate::suite::{SuiteEnd, SuiteRun, TestPaths};
 use anyhow::{Result, anyhow};
 use git2::{Oid, Repository};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long a setup command may take.
@@ -70,7 +70,7 @@ impl Run<'_> {
     }
 
     /// A suite or setup of a conductor that was killed may still run in the ground: it is ended first.
-    pub(super) fn quiet(&self, records: &std::path::Path) -> Result<()> {
+    pub(super) fn quiet(&self, records: &Path) -> Result<()> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             if listed.end == End::StillRunning {
@@ -111,9 +111,19 @@ impl Run<'_> {
                 "The proving ground could not be set up: `{command}` ended with {ended:?}. Say how under [ground] \
                  setup in .veri.toml. The end of its output ({}):\n{}",
                 log.display(),
-                check::tail(&log, self.settings.tail_bytes())
+                crate::tail::of_log(&log, self.settings.tail_bytes())
             ))
             .into()),
+        }
+    }
+
+    /// Has a ground hold the declared file (`ground.env_file`); gives its hash, empty for none.
+    pub(super) fn declare_env_file(&self, ground: &mut Ground) -> Result<String> {
+        match &self.settings.config.ground.env_file {
+            Some(file) => {
+                ground.declare_env_file(&self.repo.checkout().join(file), Path::new(file))
+            }
+            None => Ok(String::new()),
         }
     }
 
@@ -146,101 +156,23 @@ impl Run<'_> {
         })
     }
 
-    /// Runs the suite or an extra check on a tree, or remembers what that gave.
-    pub(super) fn suite_on(&mut self, run: check::Run) -> Result<SuiteRun> {
-        let ready = self.ready()?;
-        let (name, command) = match run.what {
-            What::Suite => ("suite".to_owned(), ready.test_command.clone()),
-            What::Extra(index) => {
-                let command = self.settings.config.checks.get(index);
-                (
-                    format!("check-{}", index + 1),
-                    command
-                        .ok_or_else(|| anyhow!("no extra check {index}"))?
-                        .clone(),
-                )
-            }
-        };
-        let known = (ready.suite_ms > 0).then_some(ready.suite_ms);
-        let timeout = self.settings.suite_timeout(known);
-        self.bring_ground(run.tree)?;
-        let before = self.settings.config.ground.before_suite.clone();
-        let env = self.suite_env();
-        let results = Results::below(&self.home);
-        let tree = run.tree.to_string();
-        let mut ready = self
-            .ready
-            .take()
-            .ok_or_else(|| anyhow!("preflight has not begun"))?;
-        let setup = ready.ground.setup_key().to_owned();
-        let env_file = ready.env_file.clone();
-        let key = ResultKey {
-            tree: &tree,
-            command: &command,
-            before: before.as_deref().unwrap_or_default(),
-            setup: &setup,
-            env_file: &env_file,
-        };
-        if !run.again
-            && let Some(known) = results.get(&key)
-        {
-            self.ready = Some(ready);
-            return Ok(known);
-        }
-        let mut ask = SuiteAsk {
-            ground: &mut ready.ground,
-            tree: run.tree,
-            name: &name,
-            command: &command,
-            before: before.as_deref(),
-            env: &env,
-            timeout,
-        };
-        let ran = crate::suite::run::run(&mut ask, &mut |launch| self.supervise(launch));
-        if let Ok(ran) = &ran {
-            for path in &ran.debris {
-                if !ready.debris.contains(path) {
-                    ready.debris.push(path.clone());
-                }
-            }
-        }
-        self.ready = Some(ready);
-        let ran = ran?;
-        if let Some(path) = ran.altered.first() {
-            let path = String::from_utf8_lossy(path).escape_debug().to_string();
-            let said = format!(
-                "the suite changed tracked files of its checkout ({path} …); they are put right"
-            );
-            self.say(Kind::Check, said)?;
-        }
-        results.put(&key, &ran.run)
-    }
-
     /// 10. The suite and the extra checks pass on a tree, in a ground that is shown to be isolated.
     pub(super) fn run_baseline(&mut self, tree: Oid) -> Result<Baseline> {
         let records = self.ready()?.ground.records().to_owned();
         self.quiet(&records)?;
-        if let Some(file) = self.settings.config.ground.env_file.clone() {
-            let from = self.repo.checkout().join(&file);
-            let ready = self.ready_mut()?;
-            ready.env_file = ready
-                .ground
-                .declare_env_file(&from, &PathBuf::from(&file))?;
-        }
-        let run = self.suite_on(check::Run {
-            tree,
-            what: What::Suite,
-            again: false,
-        })?;
+        let mut ready = self
+            .ready
+            .take()
+            .ok_or_else(|| anyhow!("preflight has not begun"))?;
+        let declared = self.declare_env_file(&mut ready.ground);
+        self.ready = Some(ready);
+        self.ready_mut()?.env_file = declared?;
+        let run = self.suite_as(tree, What::Suite, Recall::Passes)?;
         self.baseline_passes(&run, "suite")?;
         let suite_ms = run.wall_ms.max(1);
         self.ready_mut()?.suite_ms = suite_ms;
         for index in 0..self.settings.config.checks.len() {
-            let run = self.suite_on(check::Run {
-                tree,
-                what: What::Extra(index),
-                again: false,
-            })?;
+            let run = self.suite_as(tree, What::Extra(index), Recall::Passes)?;
             self.baseline_passes(&run, "extra check")?;
         }
         let isolation = self.isolation(tree)?;
@@ -251,7 +183,7 @@ impl Run<'_> {
     }
 
     fn baseline_passes(&self, run: &SuiteRun, what: &str) -> Result<()> {
-        let tail = || check::tail(&run.log, self.settings.tail_bytes());
+        let tail = || crate::tail::of_log(&run.log, self.settings.tail_bytes());
         let command = &run.command;
         let log = run.log.display();
         Err(match &run.end {
@@ -347,7 +279,7 @@ impl Run<'_> {
                     .chain(script.as_deref())
                     .collect();
                 let env = self.suite_env();
-                let timeout = self.settings.suite_timeout(Some(self.ready()?.suite_ms));
+                let timeout = self.deadline(&command)?;
                 let checkouts = [self.repo.checkout().to_owned(), self.tree.path().to_owned()];
                 let mut ready = self
                     .ready
@@ -400,12 +332,7 @@ impl Run<'_> {
         let ground = Ground::acquire(&self.home, GroundKind::Verify)?;
         self.quiet(ground.records())?;
         let mut verify = Verify::make_in(ground, &repo, candidate, base)?;
-        if let Some(file) = self.settings.config.ground.env_file.clone() {
-            let from = self.repo.checkout().join(&file);
-            verify
-                .ground()
-                .declare_env_file(&from, &PathBuf::from(&file))?;
-        }
+        self.declare_env_file(verify.ground())?;
         self.set_up(candidate, verify.ground())?;
         Ok(verify)
     }

@@ -7,24 +7,16 @@ use crate::cause::{Bail, Cause};
 use crate::event::Kind;
 use crate::git::{Commit, Committed, Pushed, issue_branch_name, message, tree};
 use crate::ledger::{Ledger, NewLedger};
-use crate::machine::{Event, KeptRed, Stage, Step, Tree, Work};
+use crate::machine::{Event, Stage, Step, Work};
 use crate::plan::{Plan, PlanErrorKind};
 use crate::role::Claim;
 use anyhow::{Context, Result, anyhow};
 use git2::Oid;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How long a push may take.
 const PUSH_DEADLINE: Duration = Duration::from_secs(300);
-
-/// The message of the ref that keeps an approved red: what it was approved for.
-#[derive(Debug, Serialize, Deserialize)]
-struct RedKey {
-    title: String,
-    criteria: Vec<String>,
-}
 
 /// What a commit attempt came to.
 enum Made {
@@ -82,7 +74,7 @@ impl Run<'_> {
         }
     }
 
-    fn trailers(&self, phase: &str, step: Option<u32>) -> Vec<(String, String)> {
+    pub(super) fn trailers(&self, phase: &str, step: Option<u32>) -> Vec<(String, String)> {
         let mut trailers = vec![(
             "Veri-Issue".to_owned(),
             self.forge.issue_ref(self.issue_number),
@@ -190,12 +182,9 @@ impl Run<'_> {
         let head_tree = self.tree.head_tree()?.to_string();
         let moved = committed.is_none() && self.is_moved(&head_tree);
         let mut fields = json!({ "head_tree": head_tree });
-        let mut said = Vec::new();
         if let (true, Some(work)) = (moved, &work) {
-            said.push(format!(
-                "the branch has moved on since step {} was begun: its unfinished work is begun again",
-                work.step.number
-            ));
+            let words = "somebody has changed the branch since: unfinished work is begun again on top of it";
+            self.say(Kind::Plan, words)?;
             self.put_work_aside(work)?;
         }
         if let (Some(commit), Some(work)) = (committed, &work) {
@@ -207,11 +196,8 @@ impl Run<'_> {
             self.after_commit(work, edit);
         }
         if self.commit_hand_edit()? {
-            said.push("the ledger was edited by hand; it is committed".to_owned());
+            fields["said"] = json!("the ledger was edited by hand; it is committed");
             fields["by_hand"] = json!(true);
-        }
-        if !said.is_empty() {
-            fields["said"] = json!(said.join("; "));
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -232,87 +218,6 @@ impl Run<'_> {
             moved,
         };
         Ok((event, fields))
-    }
-
-    /// The approved red that was kept for what the branch holds, ledgers aside.
-    fn kept_red(&self) -> Result<Option<KeptRed>> {
-        let Some(saved) = self.tree.refs(self.issue_number).load("red")? else {
-            return Ok(None);
-        };
-        let Ok(key) = serde_json::from_str::<RedKey>(saved.message.trim()) else {
-            return Ok(None);
-        };
-        let repo = self.tree.git2();
-        let files = |commit| tree::without_tdd(repo, tree::of_commit(repo, commit)?);
-        let fits = match saved.parent {
-            Some(parent) => files(parent)? == self.tree.head_tree()?,
-            None => false,
-        };
-        Ok(fits.then(|| KeptRed {
-            title: key.title,
-            criteria: key.criteria,
-            tree: Tree(saved.tree.to_string()),
-        }))
-    }
-
-    /// Whether the claim under way cannot be gone on with: its trees are gone, or somebody else's commits
-    /// came onto the branch since, which its trees would take back.
-    fn is_moved(&self, head_tree: &str) -> bool {
-        let repo = self.tree.git2();
-        let gone = |tree: &Tree| Oid::from_str(&tree.0).is_ok_and(|id| repo.find_tree(id).is_err());
-        let work = self.state.work.as_ref();
-        self.known_head_tree()
-            .is_some_and(|known| known != head_tree)
-            || work.is_some_and(|w| w.trees().into_iter().any(gone))
-    }
-
-    /// The tree of the branch as this run last saw or made it.
-    fn known_head_tree(&self) -> Option<&str> {
-        let mut lines = self.lines.iter().rev();
-        lines.find_map(|l| l.fields.get("head_tree")?.as_str())
-    }
-
-    /// Keeps what there is of a claim that is begun again: nothing that was approved or paid for is just gone.
-    fn put_work_aside(&mut self, work: &Work) -> Result<()> {
-        let repo = self.tree.git2();
-        let refs = self.tree.refs(self.issue_number);
-        let before = refs.load("candidate")?.and_then(|saved| saved.parent);
-        for tree in work.trees() {
-            let tree = oid(Some(tree))?;
-            if repo.find_tree(tree).is_ok() {
-                refs.discard(tree, before, "work on a branch that has moved on since")?;
-            }
-        }
-        refs.delete("reopened")
-    }
-
-    pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
-        let tree = oid(work.candidate.as_ref())?;
-        let key = RedKey {
-            title: work.step.title.clone(),
-            criteria: work.step.criteria.clone(),
-        };
-        let message = serde_json::to_string(&key)?;
-        self.tree
-            .refs(self.issue_number)
-            .save("red", tree, Some(self.tree.head()?), &message)?;
-        Ok((Event::RedKept, json!({ "tree": tree.to_string() })))
-    }
-
-    /// An approved red that no longer fits the ledger goes to the discarded work.
-    pub(super) fn put_red_aside(&mut self, red: &Tree) {
-        let aside = || -> Result<()> {
-            self.tree.discard(
-                self.issue_number,
-                oid(Some(red))?,
-                "an approved test whose step was changed by hand",
-            )?;
-            self.tree.refs(self.issue_number).delete("red")
-        };
-        if let Err(error) = aside() {
-            let said = format!("the approved test could not be put aside: {error:#}");
-            drop(self.say(Kind::Check, said));
-        }
     }
 
     /// Commits the approved candidate; the tick is in the commit that earns it.
@@ -386,42 +291,6 @@ impl Run<'_> {
         if let Err(error) = tidied() {
             drop(self.say(Kind::Commit, format!("after the commit: {error:#}")));
         }
-    }
-
-    /// The commit of this claim, when it was made already: by its trailers, among those that came onto the
-    /// branch since it was first intended.
-    fn committed_already(&self, work: &Work) -> Result<Option<Oid>> {
-        let since = self
-            .lines
-            .iter()
-            .rev()
-            .take_while(|l| !matches!(l.event, Kind::Verdict) && l.text("what") != "breaks-with")
-            .filter(|l| l.text("intent") == "commit")
-            .last();
-        let Some(Ok(before)) = since.map(|l| Oid::from_str(l.text("head"))) else {
-            return Ok(None);
-        };
-        let repo = self.tree.git2();
-        if repo.find_commit(before).is_err() {
-            return Ok(None);
-        }
-        let mut wanted = self.trailers(work.claim.phase().as_str(), Some(work.step.number));
-        wanted.retain(|(key, _)| key != "Veri-Snapshot");
-        let mut walk = repo.revwalk()?;
-        walk.push(self.tree.head()?)?;
-        walk.hide(before)?;
-        for id in walk {
-            let id = id?;
-            let commit = repo.find_commit(id)?;
-            let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-            let has = |(key, value): &(String, String)| {
-                text.lines().any(|l| l == format!("{key}: {value}"))
-            };
-            if wanted.iter().all(has) {
-                return Ok(Some(id));
-            }
-        }
-        Ok(None)
     }
 
     /// A tree that hooks changed while it was committed is checked once more, and committed as it is.

@@ -3,9 +3,11 @@
 //! `run` opens what a run needs (`start`), replays the journal, and loops over the effects that the
 //! machine awaits. Each room beside this one performs one kind of effect.
 
+mod branch;
 mod candidate;
 mod checks;
 mod commits;
+mod debris;
 mod edited;
 mod evidence;
 mod facts;
@@ -25,6 +27,7 @@ mod snapshot;
 mod start;
 pub mod stop;
 mod stories;
+mod suites;
 mod telling;
 mod unwind;
 

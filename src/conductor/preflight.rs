@@ -23,6 +23,7 @@ use crate::suite::{self, Detection};
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 /// Where the work goes on.
@@ -61,7 +62,8 @@ impl Run<'_> {
             suite_ms: 0,
             isolation: None,
             env_file: String::new(),
-            debris: Vec::new(),
+            debris: self.known_debris()?,
+            took: BTreeMap::new(),
         });
         let baseline = self.baseline(start.tip)?; // 10
 
@@ -146,7 +148,8 @@ impl Run<'_> {
         let Some(work) = &self.state.work else {
             return Ok(false);
         };
-        let now = self.tree.candidate(&[])?.to_string();
+        let debris = self.untracked(&self.known_debris()?)?;
+        let now = self.tree.candidate(&debris)?.to_string();
         Ok(work.trees().iter().any(|tree| tree.0 == now))
     }
 
@@ -388,7 +391,8 @@ impl Run<'_> {
 
     /// 10. The ground, and the suite and the extra checks on the commit that the work goes on from.
     fn baseline(&mut self, tip: Oid) -> Result<checks::Baseline> {
-        let tree = tree::of_commit(self.tree.git2(), tip)?;
+        let repo = self.tree.git2();
+        let tree = tree::without_tdd(repo, tree::of_commit(repo, tip)?)?;
         let baseline = self.run_baseline(tree)?;
         if let Some(ready) = &mut self.ready {
             ready.suite_ms = baseline.suite_ms;

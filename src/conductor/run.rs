@@ -1,8 +1,8 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::failures::{StoppedInSuite, classify, known_cause};
+use super::failures::{StoppedInSuite, classify, known_cause, vanished};
 use super::record::{self, Entry};
-use super::settings::Settings;
+use super::settings::{Settings, Took};
 use super::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
@@ -20,6 +20,7 @@ use crate::prompt::Templates;
 use crate::role::StopMode;
 use anyhow::Result;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -76,6 +77,8 @@ pub(super) struct Ready {
     pub(super) env_file: String,
     /// Files that suites are known to leave behind: not part of a candidate.
     pub(super) debris: Vec<Vec<u8>>,
+    /// What each command was seen to take.
+    pub(super) took: BTreeMap<String, Took>,
 }
 
 impl Run<'_> {
@@ -106,12 +109,31 @@ impl Run<'_> {
             let (event, fields) = match self.perform(&effect) {
                 Ok(outcome) => outcome,
                 Err(error) if error.is::<StoppedInSuite>() => (Event::Interrupted, Value::Null),
-                Err(error) => (Event::Failed(classify(&error, &effect)), Value::Null),
+                Err(error) => {
+                    let bail = classify(&error, &effect, &self.own_folders());
+                    (Event::Failed(bail), Value::Null)
+                }
             };
             self.crash_point("after");
             self.feed(event, Some(&effect), fields)?;
         }
         Ok(())
+    }
+
+    /// The folders that veri made for this run and that nobody else may take away.
+    fn own_folders(&self) -> Vec<PathBuf> {
+        let mut own = vec![
+            self.home.clone(),
+            self.tree.path().to_owned(),
+            self.tree.tdd(),
+        ];
+        if let Some(ready) = &self.ready {
+            own.extend([
+                ready.ground.path().to_owned(),
+                ready.ground.records().to_owned(),
+            ]);
+        }
+        own
     }
 
     /// Gives the machine an event: journalled first, then whatever needs no waiting.
@@ -314,8 +336,9 @@ impl Run<'_> {
 
     /// The loop itself failed: the journal cannot be written, or the machine refused an event.
     fn internal(self, error: &anyhow::Error) -> Ended {
+        let own = self.own_folders();
         let mut last_words = self.last_words;
-        if let Some(bail) = known_cause(error) {
+        if let Some(bail) = known_cause(error).or_else(|| vanished(error, &own)) {
             let class = bail.cause.class();
             last_words.push(bail.detail.clone());
             last_words.push(format!("bail: {} ({})", bail.cause, class.as_str()));

@@ -119,12 +119,15 @@ impl Run<'_> {
         }
     }
 
+    /// Where unfinished work of this start, or of the one whose end is told late, was put.
     fn newest_discarded(&self) -> Option<String> {
-        let last = self
-            .lines
-            .iter()
-            .rev()
-            .find(|l| l.text("said").starts_with("unfinished work is kept in"))?;
-        (last.run == self.source.run).then(|| format!("veri discarded {}", self.issue_number))
+        let since = self.lines.iter().rev().take_while(|l| {
+            let input = l.fields.get("input");
+            input.is_none_or(|i| i.get("resumed").is_none() && i.get("begun").is_none())
+        });
+        since
+            .into_iter()
+            .any(|l| l.text("said").starts_with("unfinished work is kept in"))
+            .then(|| format!("veri discarded {}", self.issue_number))
     }
 }

@@ -1,5 +1,6 @@
 //! What the configuration files may say. An unknown key is an error that names the nearest known one.
 
+use crate::suite::TestPaths;
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -195,10 +196,10 @@ impl Config {
         }
     }
 
-    /// Refuses words that are not of a setting's set.
+    /// Refuses words that are not of a setting's set, and globs that cannot be read.
     ///
     /// # Errors
-    /// Names the key, the word and the set.
+    /// Names the key, the word and the set, or the glob.
     pub fn check(&self) -> Result<()> {
         let table = self.forge_table();
         let words: [(&str, &Option<String>, &[&str]); 8] = [
@@ -237,7 +238,7 @@ impl Config {
                 ));
             }
         }
-        Ok(())
+        TestPaths::new(&self.tests.paths, "").map(drop)
     }
 }
 
@@ -334,6 +335,18 @@ mod tests {
             load_text("[cycle]\nrefactor = 'always'").unwrap_err()
         );
         assert!(error.contains("step, end, off"), "{error}");
+    }
+
+    #[test]
+    fn a_glob_that_cannot_be_read_is_an_error_at_once() {
+        for glob in ["a[", "!b{"] {
+            let error = load_text(&format!("[tests]\npaths = ['{glob}']")).unwrap_err();
+            let text = format!("{error:#}");
+            assert!(
+                text.contains("tests.paths") && text.contains(glob),
+                "{text}"
+            );
+        }
     }
 
     #[test]

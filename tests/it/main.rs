@@ -9,10 +9,12 @@
     missing_docs
 )]
 
+mod acceptance;
 mod already_there;
 mod attempts;
 mod branch;
 mod budgets;
+mod cleaning;
 mod contracts;
 mod crash;
 mod demo;
@@ -21,6 +23,7 @@ mod ground;
 mod here;
 mod hooks;
 mod isolation;
+mod kills;
 mod leaf;
 mod ledger_edits;
 mod ledger_examples;

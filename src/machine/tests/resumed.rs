@@ -377,3 +377,35 @@ fn a_kept_red_without_a_journal_goes_on_at_green() {
         (Some(Claim::Green), From::Tree(tree(7)))
     );
 }
+
+#[test]
+fn a_rerun_goes_on_where_the_stop_left_it_without_spending_a_budget() {
+    let mut world = World::new();
+    let mut stopped = false;
+    let end = run(begun(), &mut world, |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.claim == Some(Claim::Green) && !stopped => {
+            stopped = true;
+            Some(Event::LeafEnded(LeafEnd::Refused))
+        }
+        _ => None,
+    });
+    assert!(matches!(end.ending(), Some(Ending::Stopped(_))));
+    let resumed = Event::Resumed {
+        limits: Limits::default(),
+        renew: Renew::Spent,
+        plan: None,
+    };
+    let again = next(end, resumed).unwrap().0;
+    let end = run(again, &mut world, |effect, _| {
+        if let Effect::Launch(leaf) = effect {
+            assert_eq!((leaf.attempt, leaf.launch), (1, 1));
+            assert!(world_has_no_second_red(leaf));
+        }
+        None
+    });
+    assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
+}
+
+fn world_has_no_second_red(leaf: &Leaf) -> bool {
+    !(leaf.claim == Some(Claim::Red) && leaf.step.as_ref().is_some_and(|s| s.number == 1))
+}
