@@ -196,8 +196,6 @@ impl<'a> Looking<'a> {
                 base_tree: ask.from,
                 candidate: ask.candidate,
                 max_file_bytes: ask.max_file_bytes,
-                tampered: ask.tampered,
-                tdd_touched: ask.tdd_touched,
                 paths: ask.paths,
             },
         )?;

@@ -68,7 +68,7 @@ impl Run<'_> {
                 refs.discard(tree, before, "work on a branch that has moved on since")?;
             }
         }
-        Ok(())
+        refs.delete("reopened")
     }
 
     pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {

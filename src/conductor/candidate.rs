@@ -5,7 +5,7 @@ use super::run::Run;
 use crate::cause::Bail;
 use crate::event::{Kind, Line};
 use crate::git::{CannotStage, Guard, Hook};
-use crate::machine::{Collected, Event, Feedback, FeedbackKind, Tree, Work};
+use crate::machine::{Collected, Event, Feedback, FeedbackKind, Stage, Tree, Work};
 use crate::role::Role;
 use anyhow::Result;
 use git2::Oid;
@@ -61,23 +61,24 @@ impl Run<'_> {
             }
             other => other?,
         };
-        self.tree.refs(self.issue_number).save(
-            "candidate",
-            tree,
-            Some(self.tree.head()?),
-            &format!(
-                "candidate: {} of step {}\n",
-                work.claim.as_str(),
-                work.step.number
-            ),
-        )?;
+        let refs = self.tree.refs(self.issue_number);
+        let (claim, step) = (work.claim.as_str(), work.step.number);
+        let message = format!("candidate: {claim} of step {step}\n");
+        refs.save("candidate", tree, Some(self.tree.head()?), &message)?;
+        if matches!(&work.stage, Stage::Collect { reopen, .. } if !reopen.is_empty()) {
+            // The next candidates take that ref, and this code is gone on from when they are approved. The red
+            // that it was written against is needed then too, to merge them.
+            let red = refs.load("red")?.map(|red| red.commit);
+            let message = format!("code of step {step} whose red was reopened\n");
+            refs.save("reopened", tree, red, &message)?;
+        }
         let tree = Tree(tree.to_string());
         let fields = json!({ "tampered": findings });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }
         let feedback = Feedback {
-            kind: FeedbackKind::Check,
+            kind: FeedbackKind::Refused,
             reasons,
         };
         Ok((

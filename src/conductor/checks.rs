@@ -357,15 +357,15 @@ impl Run<'_> {
         if work.claim == Claim::Refactor && candidate == head {
             return Ok((Event::Checked(Checked::Unchanged), Value::Null));
         }
-        // What a verifier has rejected is not put to one again as it was. What failed for anything else (a check, the
-        // leaf's own exit code, tampering that was undone) is looked at again: it may be good by now, or always was.
-        let rejected = work
+        // What failed a check or was rejected is not looked at again as it was. What was sent back for anything else
+        // (the leaf's own exit code, tampering that was undone, a hook) is: it may be good by now, or always was; and
+        // a test that passes at once may be left as it is.
+        let refused = work
             .feedback
             .as_ref()
-            .is_some_and(|f| f.kind == FeedbackKind::Reject);
-        if candidate == start && rejected {
-            let reasons = vec!["nothing was changed since the rejected attempt".to_owned()];
-            return Ok((Event::Checked(Checked::Fails { reasons }), Value::Null));
+            .is_some_and(|f| matches!(f.kind, FeedbackKind::Check | FeedbackKind::Reject));
+        if candidate == start && refused && !work.passed_at_once {
+            return Ok((Event::Checked(Checked::Repeated), Value::Null));
         }
         let outcome = match self.establish(work, candidate) {
             Err(error) if error.is::<SetupFailed>() => {
@@ -396,8 +396,6 @@ impl Run<'_> {
             from,
             candidate,
             max_file_bytes: self.settings.max_file_bytes(),
-            tampered: &[],
-            tdd_touched: &[],
             extra_checks: self.settings.config.checks.len(),
             tail_bytes: self.settings.tail_bytes(),
         };
@@ -452,8 +450,6 @@ impl Run<'_> {
             from: self.tree.head_tree()?,
             candidate: oid(work.candidate.as_ref())?,
             max_file_bytes: self.settings.max_file_bytes(),
-            tampered: &[],
-            tdd_touched: &[],
             extra_checks: 0,
             tail_bytes: self.settings.tail_bytes(),
         };

@@ -181,7 +181,7 @@ impl Run<'_> {
         };
         let head_tree = self.tree.head_tree()?.to_string();
         let moved = committed.is_none() && self.is_moved(&head_tree);
-        let mut said = json!({ "head_tree": head_tree });
+        let mut fields = json!({ "head_tree": head_tree });
         if let (true, Some(work)) = (moved, &work) {
             let words = "somebody has changed the branch since: unfinished work is begun again on top of it";
             self.say(Kind::Plan, words)?;
@@ -196,8 +196,8 @@ impl Run<'_> {
             self.after_commit(work, edit);
         }
         if self.commit_hand_edit()? {
-            said["said"] = json!("the ledger was edited by hand; it is committed");
-            said["by_hand"] = json!(true);
+            fields["said"] = json!("the ledger was edited by hand; it is committed");
+            fields["by_hand"] = json!(true);
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -217,7 +217,7 @@ impl Run<'_> {
             committed: committed.map(|c| c.to_string()),
             moved,
         };
-        Ok((event, said))
+        Ok((event, fields))
     }
 
     /// Commits the approved candidate; the tick is in the commit that earns it.
@@ -287,6 +287,7 @@ impl Run<'_> {
             refs.delete("candidate")?;
             if work.claim != Claim::Refactor {
                 refs.delete("red")?;
+                refs.delete("reopened")?;
             }
             self.restore_after(work, edit)
         };

@@ -1,6 +1,7 @@
 //! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
 
 use super::launch_files::{Files, not_found};
+use super::pick_up::is;
 use super::record::{Entry, of_leaf};
 use super::run::{JOURNAL_TOUCHED, Run};
 use crate::agent::{self, Launch, Place, Seclusion};
@@ -17,8 +18,8 @@ use crate::ledger::Ledger;
 use crate::machine::{Answer, Event, Feedback, FeedbackKind, From, Leaf, LeafEnd, Reopen, Tree};
 use crate::plan;
 use crate::prompt::{
-    DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt, Rationale,
-    RejectReason, Setback, Start, StepText, Task,
+    CutShort, DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt,
+    Rationale, RejectReason, Setback, Start, StepText, Task,
 };
 use crate::role::{Claim, Role, StopMode, leaf_name};
 use crate::tail::tail;
@@ -120,8 +121,9 @@ impl Run<'_> {
         ))?;
         self.settle_guard()?;
         let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
-        let kept = self.set_aside(start, &why)?.or(self.kept.take());
-        let kept = kept.map(|reference| Kept { reference });
+        if let Some(kept) = self.set_aside(start, &why)? {
+            self.write(self.kept_aside(Kind::Check, &kept))?;
+        }
         self.restore(start)?;
         self.furnish()?;
         let records = self.records()?;
@@ -135,7 +137,18 @@ impl Run<'_> {
             .ok_or_else(|| anyhow!("a developer without a step"))?;
         let ledger = self.ledger_in_force()?;
         let step = step_text(&ledger, work.step.number)?;
-        let setback = setback(leaf, work.feedback.as_ref(), timeout);
+        let setback = work.feedback.as_ref().map(setback);
+        let cut_short = match (leaf.launch > 1, work.cut_off) {
+            (_, true) => Some(CutShort::CutOff),
+            (true, false) => Some(CutShort::Stuck(timeout.as_secs())),
+            (false, false) => None,
+        };
+        // What is in the working tree need not be looked for.
+        let begun_anew = matches!(leaf.from, From::Head) || leaf.attempt == 1;
+        let kept = (begun_anew || cut_short.is_some())
+            .then(|| self.kept_lately())
+            .flatten()
+            .map(|reference| Kept { reference });
         let reopened: Vec<answer::Reopen> = work
             .reopened
             .iter()
@@ -162,13 +175,12 @@ impl Run<'_> {
                 attempt: leaf.attempt,
                 reopened: &reopened,
                 setback: setback.as_ref(),
-                start: if leaf.attempt > 1 {
-                    Start::FromCandidate
-                } else {
-                    Start::Fresh
+                start: match begun_anew {
+                    true => Start::Fresh,
+                    false => Start::FromCandidate,
                 },
+                cut_short,
                 kept: kept.as_ref(),
-                previous: None,
             },
         )?;
         let place = self.place(&files, self.tree.path(), timeout, &declared)?;
@@ -571,6 +583,21 @@ impl Run<'_> {
         self.tree.discard(self.issue_number, now, why)
     }
 
+    /// The line that says where work is that is not in the working tree any more.
+    pub(super) fn kept_aside(&self, kind: Kind, refname: &str) -> Entry {
+        let n = self.issue_number;
+        let said = format!("unfinished work is kept in {refname} (`veri discarded {n}`)");
+        Entry::new(kind, Default::default(), json!({ "kept": refname })).say(said)
+    }
+
+    /// Where the newest work was put since a developer last answered or work on the step began, by the journal.
+    fn kept_lately(&self) -> Option<String> {
+        let lines = self.lines.iter().rev();
+        lines
+            .take_while(|l| !is(l, "collected") && l.event != Kind::StepStart)
+            .find_map(|l| Some(l.fields.get("kept")?.as_str()?.to_owned()))
+    }
+
     fn leaf_timeout(&self) -> Result<Duration> {
         Ok(self
             .settings
@@ -611,12 +638,11 @@ fn step_text(ledger: &Ledger, number: u32) -> Result<StepText> {
     })
 }
 
-fn setback(leaf: &Leaf, feedback: Option<&Feedback>, timeout: Duration) -> Option<Setback> {
-    if leaf.launch > 1 {
-        return Some(Setback::Stuck(timeout.as_secs()));
-    }
-    let Feedback { kind, reasons } = feedback?;
-    Some(match kind {
+/// Why the last answer was refused.
+fn setback(feedback: &Feedback) -> Setback {
+    let Feedback { kind, reasons } = feedback;
+    let evidence = || reasons.join("\n\n");
+    match kind {
         FeedbackKind::Reject => Setback::Rejected(
             reasons
                 .iter()
@@ -626,9 +652,9 @@ fn setback(leaf: &Leaf, feedback: Option<&Feedback>, timeout: Duration) -> Optio
                 })
                 .collect(),
         ),
-        FeedbackKind::Failed
-        | FeedbackKind::Check
-        | FeedbackKind::Malformed
-        | FeedbackKind::Stuck => Setback::CheckFailed(reasons.join("\n\n")),
-    })
+        FeedbackKind::Refused => Setback::Refused(evidence()),
+        FeedbackKind::Failed => Setback::Failed(evidence()),
+        FeedbackKind::Unchanged => Setback::NothingChanged,
+        FeedbackKind::Check | FeedbackKind::Malformed => Setback::CheckFailed(evidence()),
+    }
 }

@@ -11,7 +11,7 @@ use crate::machine::{At, Effect, Ending, Event, Renew, Stage};
 use crate::plan::Plan;
 use crate::role::Role;
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -238,23 +238,13 @@ impl Run<'_> {
             Some(from) => self.start_tree(from)?,
             None => None,
         };
-        self.kept = self.set_aside(start, "unfinished work of a leaf that was cut off")?;
+        let kept = self.set_aside(start, "unfinished work of a leaf that was cut off")?;
         self.restore(None)?;
-        let said = match &self.kept {
-            Some(kept) => format!(
-                "unfinished work is kept in {kept} (`veri discarded {}`)",
-                self.issue_number
-            ),
-            None => String::new(),
+        let mut entry = match kept {
+            Some(kept) => self.kept_aside(Kind::Resume, &kept),
+            None => Entry::new(Kind::Resume, Default::default(), Value::Null),
         };
-        let mut entry = Entry::new(
-            Kind::Resume,
-            Default::default(),
-            json!({ "put_back": true }),
-        );
-        if !said.is_empty() {
-            entry = entry.say(said);
-        }
+        entry.fields.insert("put_back".to_owned(), true.into());
         self.write(entry)
     }
 
@@ -310,7 +300,7 @@ fn is_input(line: &Line) -> bool {
 }
 
 /// Whether a line gave the machine this event (`leaf-ended`).
-fn is(line: &Line, event: &str) -> bool {
+pub(super) fn is(line: &Line, event: &str) -> bool {
     match line.fields.get("input") {
         Some(Value::String(name)) => name == event,
         Some(Value::Object(fields)) => fields.contains_key(event),

@@ -186,6 +186,15 @@ impl Run<'_> {
 
     /// 5. The base, and the issue branch if there is one.
     fn find_start(&mut self) -> Result<Start> {
+        if self.forge.needs_remote() && !self.repo.has_remote(&self.ask.remote) {
+            return Err(Bail::needs_user(format!(
+                "The forge ({}) reviews what is pushed, and this repository has no remote {}. Add it (`git remote add`), \
+                 or name another with --remote; then run again.",
+                self.forge.describe(),
+                self.ask.remote
+            ))
+            .into());
+        }
         let branch =
             self.repo
                 .issue_branch(self.issue_number, &self.ask.remote, self.tree.path())?;

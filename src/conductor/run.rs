@@ -54,12 +54,12 @@ pub(super) struct Run<'a> {
     pub(super) issue: Option<Issue>,
     /// The strongest stop that was said and journalled in this start.
     pub(super) told_stop: Option<StopMode>,
-    /// Where this start put what an earlier developer launch left unfinished, to be named to the next.
-    pub(super) kept: Option<String>,
     /// What of git the developer that is at work, or candidate code that runs, could change.
     pub(super) guard: Option<Guard>,
     /// What this start has itself seen of the claim under way.
     pub(super) seen: Seen,
+    /// Whether the person at the terminal was told what the first Ctrl-C did.
+    pub(super) answered: bool,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
@@ -227,6 +227,7 @@ impl Run<'_> {
         let Some(mode) = request.mode().max(signalled) else {
             return Ok(());
         };
+        self.answer_signal(signalled);
         if self.told_stop.is_some_and(|told| told >= mode) {
             return Ok(());
         }
@@ -247,13 +248,25 @@ impl Run<'_> {
                 Kind::Stop,
                 "publishing has begun: the run is finished first",
             )?;
-        } else if signalled == Some(mode) && mode == StopMode::AtLeaf {
-            self.say(
-                Kind::Stop,
-                "the running leaf may end; press Ctrl-C again to end it now",
-            )?;
         }
         Ok(())
+    }
+
+    /// Says what the first Ctrl-C does and how to press on: at once, whether or not it can be journalled.
+    fn answer_signal(&mut self, signalled: Option<StopMode>) {
+        if signalled.is_none() || std::mem::replace(&mut self.answered, true) {
+            return;
+        }
+        let said = "the running leaf may end; press Ctrl-C again to end it now";
+        if self.say(Kind::Stop, said).is_err()
+            && let Some(mut line) = self.lines.last().cloned()
+        {
+            line.event = Kind::Stop;
+            line.fields = Entry::new(Kind::Stop, Default::default(), Value::Null)
+                .say(said)
+                .fields;
+            (self.watch)(&line);
+        }
     }
 
     /// A look at what is asked for while a leaf or suite runs: whether to end it.
@@ -280,6 +293,18 @@ impl Run<'_> {
         let (number, wanted) = word.split_once(':').unwrap_or((word, "before"));
         if wanted == point && number.parse() == Ok(self.effects) {
             let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+        }
+    }
+
+    /// However the run ended, it has stopped: a request is not left for the next start.
+    fn forget_stop(&mut self, ending: &Ending) {
+        let overtaken = !matches!(ending, Ending::Stopped(_))
+            && stop::look(&self.tree.tdd()) != stop::Request::None;
+        stop::clear(&self.tree.tdd());
+        if overtaken {
+            let said =
+                "the run ended before it could stop as it was asked to; the request is removed";
+            drop(self.say(Kind::Stop, said));
         }
     }
 
@@ -310,14 +335,13 @@ impl Run<'_> {
                 )
             }
         };
+        self.forget_stop(ending);
         let fields = json!({ "ending": word, "exit": code });
         let entry = Entry::new(Kind::RunEnd, Default::default(), fields).say(word);
         if let Err(error) = self.write(entry) {
             self.last_words
                 .push(format!("the end could not be journalled: {error:#}"));
         }
-        // However the run ended, it has stopped.
-        stop::clear(&self.tree.tdd());
         self.last_words.push(last);
         Ended {
             exit: code,

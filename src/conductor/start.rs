@@ -205,7 +205,7 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         guard: None,
         seen: Seen::default(),
         told_stop: None,
-        kept: None,
+        answered: false,
         _lock: lock,
     };
     let left = Left {

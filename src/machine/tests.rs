@@ -361,32 +361,6 @@ fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put
     assert!(matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Red)));
 }
 
-#[test]
-fn a_kept_red_without_a_journal_goes_on_at_green() {
-    let state = next(begun(), Event::PreflightPassed { ledger: true })
-        .unwrap()
-        .0;
-    let red = KeptRed {
-        title: "step 1".to_owned(),
-        criteria: vec!["AC1".to_owned()],
-        tree: tree(7),
-    };
-    let event = Event::LedgerRead {
-        steps: World::new().steps(),
-        red: Some(red),
-        committed: None,
-        moved: false,
-    };
-    let state = next(state, event).unwrap().0;
-    let Some(Effect::Launch(leaf)) = state.pending() else {
-        panic!("no launch")
-    };
-    assert_eq!(
-        (leaf.claim, leaf.from),
-        (Some(Claim::Green), From::Tree(tree(7)))
-    );
-}
-
 fn any_event() -> impl Strategy<Value = Event> {
     let reasons = || vec!["r".to_owned()];
     let bail = |cause| Bail::new(cause, "d");
@@ -457,6 +431,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(Event::Checked(Checked::PassesAtOnce { reasons: reasons() })),
         Just(Event::Checked(Checked::Fails { reasons: reasons() })),
         Just(Event::Checked(Checked::Unchanged)),
+        Just(Event::Checked(Checked::Repeated)),
         any::<bool>().prop_map(|shown| Event::Proved {
             shown,
             reasons: Vec::new()
@@ -596,6 +571,8 @@ proptest! {
             let reasons = vec!["r".to_owned()];
             match effect {
                 Effect::Launch(leaf) => match (choice, leaf.role) {
+                    (5, _) => Some(LeafEnd::Lost),
+                    (6, _) => Some(LeafEnd::NeverStarted),
                     (0, _) => Some(LeafEnd::Stuck),
                     (1, Role::Developer) => Some(LeafEnd::Failed { code: 1 }),
                     (1 | 2, Role::Planner | Role::Verifier) => Some(LeafEnd::Malformed { reason: "m".to_owned() }),
@@ -608,6 +585,7 @@ proptest! {
                     0..=2 => Some(Event::Checked(Checked::Fails { reasons })),
                     3 => Some(Event::Checked(Checked::PassesAtOnce { reasons })),
                     4 => Some(Event::Checked(Checked::Unchanged)),
+                    5 => Some(Event::Checked(Checked::Repeated)),
                     _ => None,
                 },
                 Effect::Commit(_) if choice < 3 => Some(Event::CommitRefused { reasons }),
