@@ -1,6 +1,5 @@
 //! What the checks saw of a step, as the journal has it: which tests it brought, and what needs a person's eye.
 
-use super::facts::note;
 use crate::check::Evidence;
 use crate::event::{Kind, Line};
 use crate::forge::facts::{Eye, EyeKind, Tests};
@@ -116,4 +115,12 @@ pub(super) fn eyes_of(step: u32, evidence: &[(String, Evidence)], lines: &[&Line
     }
     eyes.dedup();
     eyes
+}
+
+pub(super) fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
+    Eye {
+        what,
+        step,
+        detail: detail.to_owned(),
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything is read back from what was recorded, so that a resumed run tells the same story.
 
-use super::evidence::{accepted_evidence, evidence_of, eyes_of, tests_of};
+use super::evidence::{accepted_evidence, evidence_of, eyes_of, note, tests_of};
 use super::run::Run;
 use super::stories::tell;
 use crate::event::{Kind, Line, PhaseWord, started_leaves};
@@ -292,14 +292,6 @@ fn phase_of(word: &str) -> Option<Phase> {
         "green" => Some(Phase::Green),
         "refactor" => Some(Phase::Refactor),
         _ => None,
-    }
-}
-
-pub(super) fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
-    Eye {
-        what,
-        step,
-        detail: detail.to_owned(),
     }
 }
 
