@@ -9,6 +9,7 @@
     missing_docs
 )]
 
+mod again;
 mod already_there;
 mod attempts;
 mod branch;
@@ -17,6 +18,7 @@ mod contracts;
 mod crash;
 mod demo;
 mod developer;
+mod executable;
 mod ground;
 mod here;
 mod hooks;
