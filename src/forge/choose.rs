@@ -22,8 +22,8 @@ pub enum ForgeSpec {
 #[error("{0}")]
 pub struct SpecError(String);
 
-const FORMS: &str = "use `dir:PATH` (a directory that keeps issues as Markdown files) or \
-                     `github[:OWNER/NAME]`";
+const FORMS: &str = "use `dir:PATH` (a directory that keeps issues as Markdown files); \
+                     `github:OWNER/NAME` comes in a later version";
 
 impl ForgeSpec {
     /// Reads `dir:PATH` or `github[:OWNER/NAME]`; a path need not be UTF-8.
@@ -120,10 +120,10 @@ pub fn default_for(origin_url: Option<&str>) -> Result<ForgeSpec, Bail> {
         None => "there is no remote `origin`",
     };
     Err(Bail::needs_user(format!(
-        "No forge is named, and {why}, so it is not known where the issue lives. Choose one:\n  \
-         --forge dir:PATH             issues as Markdown files in a directory, no account needed\n  \
-         --forge github:OWNER/NAME    issues on GitHub\n\
-         or set `forge = \"dir:PATH\"` in .veri.toml, or VERI_FORGE in the environment."
+        "No forge is named, and {why}, so it is not known where the issue lives. Say it with\n  \
+         --forge dir:PATH    issues as Markdown files in a directory, no account needed\n\
+         or set `forge = \"dir:PATH\"` in .veri.toml, or VERI_FORGE in the environment. The directory need not \
+         exist yet: `veri tdd ./issue.md --forge dir:PATH` files the issue in it. GitHub comes in a later version."
     )))
 }
 
