@@ -60,7 +60,8 @@ impl Run<'_> {
             ),
         )?;
         let tree = Tree(tree.to_string());
-        let fields = json!({ "findings": findings });
+        let left = self.tree.salvage()?.to_string();
+        let fields = json!({ "findings": findings, "left": left });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }

@@ -181,8 +181,9 @@ impl Run<'_> {
             issue_title: ready.text.title().to_owned(),
             evidence_command: evidence_command(
                 self.repo
-                    .has_remote(&self.ask.remote)
-                    .then_some(&self.ask.remote),
+                    .has_remote(self.settings.remote())
+                    .then(|| self.settings.remote().to_owned())
+                    .as_ref(),
                 &branch,
                 &ready.test_command,
                 &self.settings.config.checks,

@@ -36,7 +36,7 @@ impl Run<'_> {
             .max()
             .unwrap_or(0) as usize;
         let n = self.issue_number;
-        let resume = format!("veri tdd {n}");
+        let resume = self.resume_command();
         let full_text = format!("veri log --issue {n}");
         let ledger = self.ledger_lines();
         let mut posts: Vec<Post> = mirror::run(&MirrorFacts {

@@ -99,8 +99,17 @@ impl WorkTree {
     /// inside the repository, an issue file. They are never part of a candidate; in the person's own
     /// checkout they are never touched.
     pub fn with_own_files(mut self, paths: impl IntoIterator<Item = Vec<u8>>) -> WorkTree {
-        self.own.extend(paths);
+        for path in paths {
+            if !self.own.contains(&path) {
+                self.own.push(path);
+            }
+        }
         self
+    }
+
+    /// veri's own files, as paths from the top.
+    pub fn own_files(&self) -> &[Vec<u8>] {
+        &self.own
     }
 
     /// The top of the working tree.

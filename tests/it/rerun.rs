@@ -106,8 +106,7 @@ fn a_persons_commits_and_edits_between_two_starts_are_neither_lost_nor_taken_bac
     fs::write(&ledger, format!("{text}\nA note by hand.\n")).unwrap();
     let ran = scene.tdd(&[]).expect(0);
     assert!(
-        ran.out
-            .contains("the branch has moved on since step 1 was begun"),
+        ran.out.contains("somebody has changed the branch since"),
         "{}",
         ran.out
     );

@@ -52,7 +52,6 @@ const LONG: usize = 450;
 const LONGER: &[(&str, usize)] = &[
     ("src/answer.rs", 455),
     ("src/conductor/checks.rs", 600),
-    ("src/conductor/commits.rs", 500),
     ("src/conductor/facts.rs", 600),
     ("src/conductor/leaves.rs", 650),
     ("src/forge/body.rs", 475),
