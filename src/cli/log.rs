@@ -17,7 +17,9 @@ const GLANCE: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub struct LogCommand {
     /// The issue's number; may be left out when only one is known here
-    #[arg(long)]
+    number: Option<u64>,
+    /// The same
+    #[arg(long, conflicts_with = "number")]
     issue: Option<u64>,
     /// Go on as lines are written; end with Ctrl-C
     #[arg(long)]
@@ -30,7 +32,7 @@ pub struct LogCommand {
 impl LogCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
-        let place = one(&places(&repo, &home), self.issue)?;
+        let place = one(&places(&repo, &home), self.number.or(self.issue))?;
         let mut console = Console::new(if self.json {
             Style::Json
         } else {

@@ -68,8 +68,13 @@ impl StatusCommand {
                 .map_or(String::new(), |c| format!(" ({c})"));
             writeln!(
                 out,
-                "issue {}: {}{cause}, {} of {} steps done",
-                s.issue, s.state, s.done, s.steps
+                "issue {}: {}{cause}, {}",
+                s.issue,
+                s.state,
+                match s.steps {
+                    0 => "not planned yet".to_owned(),
+                    steps => format!("{} of {steps} steps done", s.done),
+                }
             )?;
             if let (Some(step), Some(phase)) = (s.step, &s.phase)
                 && s.state != "done"

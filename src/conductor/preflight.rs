@@ -92,6 +92,7 @@ impl Run<'_> {
             "isolation": baseline.isolation,
             "issue_title": issue.map(|i| i.title()),
             "issue_hash": issue.map(|i| i.hash()),
+            "resume": self.resume_command(),
         });
         Ok((
             Event::PreflightPassed {
@@ -265,12 +266,15 @@ impl Run<'_> {
         let repo = self.tree.git2();
         match suite::detect(&Project::of_tree(repo, tree::of_commit(repo, start.tip)?)?) {
             Detection::One(found) => {
-                self.say(Kind::Preflight, format!("tests: `{}` ({})", found.command, found.why))?;
+                self.say(
+                    Kind::Preflight,
+                    format!("tests: `{}` ({})", found.command, found.why),
+                )?;
                 Ok(found.command)
             }
             other => Err(Bail::needs_user(format!(
-                "How the tests of this repository are run is not clear: {other}. Say it with --test-cmd '…', \
-                 VERI_TEST_CMD, or command under [tests] in .veri.toml."
+                "How the tests of this repository are run is not clear: {other} (.veri.toml). The \
+                 variable VERI_TEST_CMD says it, too."
             ))
             .into()),
         }

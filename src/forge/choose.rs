@@ -110,7 +110,7 @@ pub fn open(spec: &ForgeSpec) -> anyhow::Result<Box<dyn Forge>> {
 /// GitHub remote.
 ///
 /// # Errors
-/// `Bail` needs-user that shows both choices. The address of `origin` is not in it: it can carry a token.
+/// `Bail` needs-user that shows what this version can do. The address of `origin` is not in it: it can carry a token.
 pub fn default_for(origin_url: Option<&str>) -> Result<ForgeSpec, Bail> {
     if origin_url.is_some_and(is_github) {
         return Ok(ForgeSpec::GitHub { repository: None });
@@ -237,11 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_forge_both_choices_are_shown_and_no_secret() {
+    fn without_a_forge_what_works_is_shown_and_neither_github_nor_a_secret() {
         for origin in [None, Some("https://me:s3cret@git.example/x")] {
             let bail = default_for(origin).unwrap_err();
             assert_eq!(bail.cause, Cause::NeedsUser);
-            assert!(bail.detail.contains("dir:PATH") && bail.detail.contains("github:OWNER/NAME"));
+            assert!(bail.detail.contains("dir:PATH"));
+            assert!(!bail.detail.contains("github:"), "this version refuses it");
             assert!(!bail.detail.contains("s3cret"));
         }
     }
