@@ -34,3 +34,8 @@ pub mod conductor;
 
 // The door.
 pub mod cli;
+
+// The unit tests share this with the whole-program ones.
+#[cfg(test)]
+#[path = "../tests/it/executable.rs"]
+mod executable;

@@ -46,10 +46,10 @@ impl CleanCommand {
             if !done && !self.unfinished {
                 writeln!(
                     out,
-                    "kept     issue {}: not done ({size}, {}); `veri tdd {}` goes on, --unfinished gives it up",
+                    "kept     issue {}: not done ({size}, {}); `{}` goes on, --unfinished gives it up",
                     place.issue,
                     place.tree.display(),
-                    place.issue
+                    place.resume()
                 )?;
                 continue;
             }
@@ -57,8 +57,9 @@ impl CleanCommand {
                 writeln!(
                     out,
                     "note     issue {} is not done; its branch and what was put aside stay, and \
-                     `veri tdd {}` goes on from the branch",
-                    place.issue, place.issue
+                     `{}` goes on from the branch",
+                    place.issue,
+                    place.resume()
                 )?;
             }
             let tree = place.tree.display();

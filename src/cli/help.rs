@@ -126,7 +126,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "refs/veri/issue-<n>/",
-        "snapshot, candidate, approved red, work that was put aside",
+        "snapshot, configuration in force, candidate, approved red, work that was put aside",
     ),
     (
         "$VERI_HOME/<repo-id>/work/issue-<n>",

@@ -17,7 +17,9 @@ const GLANCE: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub struct LogCommand {
     /// The issue's number; may be left out when only one is known here
-    #[arg(long)]
+    number: Option<u64>,
+    /// The same
+    #[arg(long, conflicts_with = "number")]
     issue: Option<u64>,
     /// Go on as lines are written; end with Ctrl-C
     #[arg(long)]
@@ -30,14 +32,13 @@ pub struct LogCommand {
 impl LogCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
-        let kept = self
-            .issue
-            .map(|n| home.join("journals").join(format!("issue-{n}.jsonl")));
-        let found = one(&places(&repo, &home), self.issue);
+        let number = self.number.or(self.issue);
+        let kept = number.map(|n| home.join("journals").join(format!("issue-{n}.jsonl")));
+        let found = one(&places(&repo, &home), number);
         // Of a run whose worktree was removed, the journal is kept.
         let (journal, issue) = match (found, kept) {
             (Ok(place), _) => (place.journal(), place.issue),
-            (Err(_), Some(kept)) if kept.is_file() => (kept, self.issue.unwrap_or_default()),
+            (Err(_), Some(kept)) if kept.is_file() => (kept, number.unwrap_or_default()),
             (Err(error), _) => return Err(error),
         };
         let mut console = Console::new(if self.json {

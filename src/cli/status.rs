@@ -68,8 +68,13 @@ impl StatusCommand {
                 .map_or(String::new(), |c| format!(" ({c})"));
             writeln!(
                 out,
-                "issue {}: {}{cause}, {} of {} steps done",
-                s.issue, s.state, s.done, s.steps
+                "issue {}: {}{cause}, {}",
+                s.issue,
+                s.state,
+                match s.steps {
+                    0 => "not planned yet".to_owned(),
+                    steps => format!("{} of {steps} steps done", s.done),
+                }
             )?;
             if let (Some(step), Some(phase)) = (s.step, &s.phase)
                 && s.state != "done"
@@ -117,16 +122,17 @@ fn standing(place: &Place) -> Result<Standing> {
             "done",
             format!("review the pull request; then veri clean {}", place.issue),
         ),
-        Some("planned") => ("planned", format!("veri tdd {}", place.issue)),
-        Some("stopped") => ("stopped", format!("veri tdd {}", place.issue)),
+        Some("planned") => ("planned", place.resume()),
+        Some("stopped") => ("stopped", place.resume()),
         Some("bailed") => (
             "bailed",
             format!(
-                "answer the question on the issue; then veri tdd {}",
-                place.issue
+                "see why with veri log --issue {}; then {}",
+                place.issue,
+                place.resume()
             ),
         ),
-        _ => ("interrupted", format!("veri tdd {}", place.issue)),
+        _ => ("interrupted", place.resume()),
     };
     let about = lines.iter().rev().find(|l| l.step.is_some());
     let find = |kind: Kind, key: &str| {

@@ -62,8 +62,10 @@ impl StopCommand {
                 stop::ask(&place.tdd(), self.mode)?;
                 writeln!(
                     out,
-                    "asked the run of issue {} to stop ({}); `veri tdd {}` goes on later",
-                    place.issue, self.mode, place.issue
+                    "asked the run of issue {} to stop ({}); `{}` goes on later",
+                    place.issue,
+                    self.mode,
+                    place.resume()
                 )?;
                 Ok(exit::DONE)
             }

@@ -2,7 +2,7 @@
 
 use super::console::{Console, Style};
 use crate::conductor::{self, Ask, IssueArg};
-use crate::config::Env;
+use crate::config::{Env, MAX_SECONDS};
 use crate::exit;
 use clap::Args;
 use std::io::Write;
@@ -37,9 +37,9 @@ pub struct TddCommand {
     /// The branch to work from; default: the one that is checked out
     #[arg(long)]
     base: Option<String>,
-    /// The remote to fetch from and push to
-    #[arg(long, default_value = "origin")]
-    remote: String,
+    /// The remote to fetch from and push to; default: origin
+    #[arg(long)]
+    remote: Option<String>,
     /// Work in this checkout instead of a worktree of its own
     #[arg(long)]
     here: bool,
@@ -50,7 +50,7 @@ pub struct TddCommand {
     #[arg(long)]
     plan_only: bool,
     /// Seconds that a leaf may take
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS))]
     timeout: Option<u64>,
     /// Whose text reaches prompts: run, members or anyone
     #[arg(long, value_parser = ["run", "members", "anyone"])]
@@ -118,9 +118,14 @@ impl TddCommand {
         let new_templates = self.new_templates || env.text("VERI_NEW_SKILL") == Some("1");
         let timeout = match (self.timeout, env.text("VERI_TIMEOUT")) {
             (Some(seconds), _) => Some(seconds),
-            (None, Some(word)) => Some(word.parse().map_err(|_| {
-                format!("VERI_TIMEOUT is {word:?}, which is not a number of seconds")
-            })?),
+            (None, Some(word)) => match word.parse() {
+                Ok(seconds) if (1..=MAX_SECONDS).contains(&seconds) => Some(seconds),
+                _ => {
+                    return Err(format!(
+                        "VERI_TIMEOUT is {word:?}, which is not a number of seconds from 1 to {MAX_SECONDS}"
+                    ));
+                }
+            },
             (None, None) => None,
         };
         let program = std::env::current_exe()

@@ -13,6 +13,8 @@ pub struct Place {
     pub issue: u64,
     /// The working tree.
     pub tree: PathBuf,
+    /// Whether that is the checkout itself (`--here`).
+    pub here: bool,
     /// The lock that a running conductor holds.
     pub lock: PathBuf,
 }
@@ -21,6 +23,22 @@ impl Place {
     /// The folder of runtime files.
     pub fn tdd(&self) -> PathBuf {
         self.tree.join(".tdd")
+    }
+
+    /// The command that goes on with the run: in its own words where it has said any.
+    pub fn resume(&self) -> String {
+        let lines = crate::journal::read(&self.journal()).unwrap_or_default();
+        let said = lines
+            .iter()
+            .rev()
+            .filter(|l| l.issue == self.issue)
+            .find_map(|l| l.fields.get("resume")?.as_str());
+        // A journal is a file that a leaf can write into: what goes to a terminal holds no control characters.
+        let said = said.filter(|s| !s.chars().any(char::is_control));
+        match said {
+            Some(said) => said.to_owned(),
+            None => crate::conductor::resume_command(self.issue, self.here),
+        }
     }
 
     /// The journal.
@@ -61,6 +79,7 @@ pub fn places(repo: &Repo, home: &Path) -> Vec<Place> {
             places.push(Place {
                 issue,
                 tree: entry.path(),
+                here: false,
                 lock,
             });
         }
@@ -75,6 +94,7 @@ pub fn places(repo: &Repo, home: &Path) -> Vec<Place> {
             places.push(Place {
                 issue,
                 tree: checkout.clone(),
+                here: true,
                 lock,
             });
         }

@@ -73,7 +73,8 @@ impl Run<'_> {
             refs.save("reopened", tree, red, &message)?;
         }
         let tree = Tree(tree.to_string());
-        let fields = json!({ "tampered": findings });
+        let left = self.tree.salvage()?.to_string();
+        let fields = json!({ "tampered": findings, "left": left });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }

@@ -1,11 +1,12 @@
 //! Commits and the ledger: the plan, the approved red, the finished step, and a person's own edits.
 
 use super::leaves::oid;
+use super::making::Made;
 use super::record::{Entry, of_work};
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
-use crate::git::{Commit, Committed, Pushed, issue_branch_name, message, tree};
+use crate::git::{Pushed, issue_branch_name, tree};
 use crate::ledger::{Ledger, NewLedger};
 use crate::machine::{Event, Stage, Step, Work};
 use crate::plan::{Plan, PlanErrorKind};
@@ -17,12 +18,6 @@ use std::time::Duration;
 
 /// How long a push may take.
 const PUSH_DEADLINE: Duration = Duration::from_secs(300);
-
-/// What a commit attempt came to.
-enum Made {
-    Commit(Oid),
-    Refused(Vec<String>),
-}
 
 impl Run<'_> {
     /// `.tdd/issue-<n>.md`.
@@ -48,45 +43,6 @@ impl Run<'_> {
         std::io::Write::write_all(&mut new, bytes).with_context(what)?;
         new.persist(&path).map_err(|e| e.error).with_context(what)?;
         Ok(())
-    }
-
-    /// The whole message of a commit: the subject by the configured template, and the trailers.
-    pub(super) fn message(&self, subject: &str, phase: &str, step: Option<u32>) -> Result<String> {
-        Ok(message(
-            &self.subject(subject, phase)?,
-            &self.trailers(phase, step),
-        ))
-    }
-
-    fn subject(&self, subject: &str, phase: &str) -> Result<String> {
-        let Some(template) = &self.settings.config.commit.subject else {
-            return Ok(subject.to_owned());
-        };
-        let rendered = minijinja::Environment::new().render_str(
-            template,
-            minijinja::context! { subject, phase, issue => self.issue_number },
-        );
-        let rendered = rendered
-            .map_err(|e| Bail::needs_user(format!("commit.subject cannot be used: {e}.")))?;
-        match rendered.lines().next() {
-            Some(line) if !line.trim().is_empty() => Ok(line.to_owned()),
-            _ => Err(Bail::needs_user("commit.subject gives an empty subject.").into()),
-        }
-    }
-
-    pub(super) fn trailers(&self, phase: &str, step: Option<u32>) -> Vec<(String, String)> {
-        let mut trailers = vec![(
-            "Veri-Issue".to_owned(),
-            self.forge.issue_ref(self.issue_number),
-        )];
-        if let Some(step) = step {
-            trailers.push(("Veri-Step".to_owned(), step.to_string()));
-        }
-        trailers.push(("Veri-Phase".to_owned(), phase.to_owned()));
-        if let Some(skill) = &self.source.skill_commit {
-            trailers.push(("Veri-Snapshot".to_owned(), skill.clone()));
-        }
-        trailers
     }
 
     pub(super) fn commit_plan(&mut self, plan: &Plan) -> Result<(Event, Value)> {
@@ -196,7 +152,11 @@ impl Run<'_> {
             self.after_commit(work, edit);
         }
         if self.commit_hand_edit()? {
-            fields["said"] = json!("the ledger was edited by hand; it is committed");
+            let before = fields.get("said").and_then(Value::as_str);
+            let before = before.map_or(String::new(), |b| format!("{b}; "));
+            fields["said"] = json!(format!(
+                "{before}the ledger was edited by hand; it is committed"
+            ));
             fields["by_hand"] = json!(true);
         }
         let ledger = self.ledger_in_force()?;
@@ -282,137 +242,25 @@ impl Run<'_> {
 
     /// What was kept for a commit is not needed any more. Best effort: the commit stands.
     fn after_commit(&mut self, work: &Work, edit: Option<Vec<u8>>) {
-        let tidied = || -> Result<()> {
-            let refs = self.tree.refs(self.issue_number);
-            refs.delete("candidate")?;
-            if work.claim != Claim::Refactor {
-                refs.delete("red")?;
-                refs.delete("reopened")?;
-            }
-            self.restore_after(work, edit)
-        };
-        if let Err(error) = tidied() {
+        if let Err(error) = self.tidy_up(work, edit) {
             drop(self.say(Kind::Commit, format!("after the commit: {error:#}")));
         }
     }
 
-    /// A tree that hooks changed while it was committed is checked once more, and committed as it is.
-    fn make_checked_commit(
-        &mut self,
-        work: &Work,
-        candidate: Oid,
-        ledger: &Ledger,
-        subject: &str,
-        phase: &str,
-        parent: Oid,
-    ) -> Result<Made> {
-        let mut tree = candidate;
-        for last in [false, true] {
-            match self.try_commit(
-                tree,
-                ledger.as_bytes(),
-                subject,
-                phase,
-                Some(work.step.number),
-                parent,
-            )? {
-                Committed::TreeDiffers { got } if !last => {
-                    if let Some(reasons) = self.check_again(work, got)? {
-                        return Ok(Made::Refused(reasons));
-                    }
-                    tree = got;
-                }
-                ended => return self.made(ended, ledger.as_bytes(), parent),
-            }
+    fn tidy_up(&mut self, work: &Work, edit: Option<Vec<u8>>) -> Result<()> {
+        let refs = self.tree.refs(self.issue_number);
+        refs.delete("candidate")?;
+        if work.claim != Claim::Refactor {
+            refs.delete("red")?;
+            refs.delete("reopened")?;
         }
-        Err(anyhow!("a commit was tried twice and has no end"))
-    }
-
-    fn make_commit(
-        &mut self,
-        tree: Oid,
-        ledger: &[u8],
-        subject: &str,
-        phase: &str,
-        step: Option<u32>,
-        parent: Oid,
-    ) -> Result<Made> {
-        let ended = self.try_commit(tree, ledger, subject, phase, step, parent)?;
-        self.made(ended, ledger, parent)
-    }
-
-    fn try_commit(
-        &mut self,
-        tree: Oid,
-        ledger: &[u8],
-        subject: &str,
-        phase: &str,
-        step: Option<u32>,
-        parent: Oid,
-    ) -> Result<Committed> {
-        let subject = self.subject(subject, phase)?;
-        let trailers = self.trailers(phase, step);
-        self.tree.commit(
-            &Commit {
-                tree,
-                ledger_path: &self.ledger_path(),
-                ledger,
-                subject: &subject,
-                trailers: &trailers,
-                parent,
-            },
-            self.settings.hook_deadline(),
-        )
-    }
-
-    fn made(&mut self, ended: Committed, ledger: &[u8], parent: Oid) -> Result<Made> {
-        match ended {
-            Committed::Done(commit) | Committed::Already(commit) => Ok(Made::Commit(commit)),
-            Committed::LedgerChanged { oid, bytes } => {
-                let path = self.ledger_path();
-                let why = match (self.parse_ledger(&bytes), self.parse_ledger(ledger)) {
-                    (Ok(now), Ok(meant)) if now.steps() == meant.steps() => return Ok(Made::Commit(oid)),
-                    (Ok(_), Ok(_)) => "has other steps or ticks".to_owned(),
-                    (Err(e), _) | (_, Err(e)) => format!("cannot be read any more: {e:#}"),
-                };
-                self.tree.take_back(oid, parent, &path)?;
-                Err(Bail::needs_user(format!(
-                    "A hook changed the ledger {path} while it was committed, so that it {why}. The commit was taken \
-                     back. Exclude that path from the hook, then run again."
-                ))
-                .into())
-            }
-            Committed::Refused { words, about_ledger: false } => {
-                Ok(Made::Refused(vec![format!("the pre-commit hook refused the commit:\n{words}")]))
-            }
-            Committed::Refused { words, about_ledger: true } => Err(Bail::needs_user(format!(
-                "A hook refuses the ledger {}, which no change of the work can mend; exclude that path from it:\n{words}",
-                self.ledger_path()
-            ))
-            .into()),
-            Committed::Cannot { words } => Err(Bail::needs_user(format!(
-                "git refused the commit in a way that no change of the work can mend:\n{words}"
-            ))
-            .into()),
-            Committed::TimedOut => Err(Bail::new(
-                Cause::GitFailed,
-                format!(
-                    "A commit did not end within {} seconds (limits.hook_timeout): a hook or the signing program hangs.",
-                    self.settings.hook_deadline().as_secs()
-                ),
-            )
-            .into()),
-            Committed::TreeDiffers { got } => Err(Bail::new(
-                Cause::GitFailed,
-                format!("A hook changes what is committed each time (tree {got} instead of the one that was checked): the commit was taken back."),
-            )
-            .into()),
-        }
+        self.restore_after(work, edit)
     }
 
     /// Drops an unfinished refactor: what there is of it is kept aside.
     pub(super) fn drop_refactor(&mut self, work: &Work) -> Result<(Event, Value)> {
         self.settle_guard()?;
+        self.make_way()?;
         let now = self.tree.salvage()?;
         let refused = match &work.from {
             crate::machine::From::Tree(tree) => oid(Some(tree))?,
@@ -441,23 +289,28 @@ impl Run<'_> {
     /// Pushes the issue branch; None when there is nothing to say.
     pub(super) fn push(&mut self) -> Result<Option<String>> {
         let name = issue_branch_name(self.issue_number);
-        if !self.repo.has_remote(&self.ask.remote) || self.tree.branch().as_deref() != Some(&name) {
+        if !self.repo.has_remote(self.settings.remote())
+            || self.tree.branch().as_deref() != Some(&name)
+        {
             return Ok(None);
         }
         let refspec = format!("refs/heads/{name}:refs/heads/{name}");
-        match self.tree.push(&self.ask.remote, &refspec, PUSH_DEADLINE)? {
-            Pushed::Done => Ok(Some(format!("pushed {name} to {}", self.ask.remote))),
+        match self
+            .tree
+            .push(self.settings.remote(), &refspec, PUSH_DEADLINE)?
+        {
+            Pushed::Done => Ok(Some(format!("pushed {name} to {}", self.settings.remote()))),
             Pushed::UpToDate => Ok(None),
             Pushed::Rejected { words } => Err(Bail::needs_user(format!(
                 "The push of {name} to {} was refused; it is never forced:\n{words}",
-                self.ask.remote
+                self.settings.remote()
             ))
             .into()),
             Pushed::Unreachable { words } => Err(Bail::new(
                 Cause::GitFailed,
                 format!(
                     "{name} could not be pushed to {}:\n{words}",
-                    self.ask.remote
+                    self.settings.remote()
                 ),
             )
             .into()),

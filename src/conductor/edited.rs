@@ -57,9 +57,11 @@ impl Run<'_> {
 
     /// The same after the commit of a step whose ledger was `before`: the edit gets the tick, too, unless it
     /// changed that very step.
-    pub(super) fn restore_after(&self, work: &Work, before: Option<Vec<u8>>) -> Result<()> {
+    pub(super) fn restore_after(&mut self, work: &Work, before: Option<Vec<u8>>) -> Result<()> {
         let committed = self.committed_ledger(self.tree.head()?)?;
-        self.tree.restore(None)?;
+        if !self.must_leave_alone()? {
+            self.tree.restore(None)?;
+        }
         let Some(edit) = before.filter(|edit| Some(edit) != committed.as_ref()) else {
             return Ok(());
         };

@@ -7,7 +7,7 @@ use super::run::Run;
 use super::stories::tell;
 use crate::event::{Kind, Line, PhaseWord, started_leaves};
 use crate::forge::facts::{
-    self, Eye, EyeKind, FileChange, LedgerLine, Merge, PullFacts, Refactor, StepKind, StepStory,
+    self, EyeKind, FileChange, LedgerLine, Merge, PullFacts, Refactor, StepKind, StepStory,
 };
 use crate::git::{issue_branch_name, tree};
 use crate::ledger::Ledger;
@@ -187,8 +187,9 @@ impl Run<'_> {
             issue_title: ready.text.title().to_owned(),
             evidence_command: evidence_command(
                 self.repo
-                    .has_remote(&self.ask.remote)
-                    .then_some(&self.ask.remote),
+                    .has_remote(self.settings.remote())
+                    .then(|| self.settings.remote().to_owned())
+                    .as_ref(),
                 &branch,
                 &ready.test_command,
                 &self.settings.config.checks,

@@ -65,7 +65,7 @@ impl Run<'_> {
         let Some(minutes) = self.settings.config.limits.wall_minutes else {
             return Ok(());
         };
-        if self.started.elapsed() < Duration::from_secs(60 * minutes) {
+        if self.started.elapsed() < Duration::from_secs(minutes.saturating_mul(60)) {
             return Ok(());
         }
         Err(Bail::new(
@@ -113,6 +113,7 @@ impl Run<'_> {
 
     fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
         let start = self.start_tree(&leaf.from)?;
+        self.make_way()?;
         // From here on, what is in the working tree is the leaf's until it is collected or put back.
         self.write(Entry::new(
             Kind::Check,

@@ -3,6 +3,7 @@
 //! `run` opens what a run needs (`start`), replays the journal, and loops over the effects that the
 //! machine awaits. Each room beside this one performs one kind of effect.
 
+mod again;
 mod branch;
 mod candidate;
 mod checks;
@@ -15,6 +16,7 @@ mod failures;
 mod furnish;
 mod launch_files;
 mod leaves;
+mod making;
 mod perform;
 mod pick_up;
 mod preflight;
@@ -31,6 +33,9 @@ mod stories;
 mod suites;
 mod telling;
 mod unwind;
+mod whose;
+
+pub use again::resume_command;
 
 use crate::config::Env;
 use crate::event::Line;
@@ -73,7 +78,7 @@ pub struct Ask {
     /// The branch to work from.
     pub base: Option<String>,
     /// The remote.
-    pub remote: String,
+    pub remote: Option<String>,
     /// Work in the checkout itself.
     pub here: bool,
     /// A person's plan.

@@ -11,7 +11,7 @@ use crate::machine::{At, Effect, Ending, Event, Renew, Stage};
 use crate::plan::Plan;
 use crate::role::Role;
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -61,7 +61,8 @@ impl Run<'_> {
         }
         self.take_tree_back()?;
         if fresh {
-            return self.feed(Event::Begun { limits, plan }, None, Value::Null);
+            let fields = json!({ "resume": self.resume_command() });
+            return self.feed(Event::Begun { limits, plan }, None, fields);
         }
         match self.state.at.clone() {
             // What this start has just found of the open launch ends the run; a stop only while it is
@@ -96,7 +97,8 @@ impl Run<'_> {
             renew,
             plan,
         };
-        self.feed(resumed, None, Value::Null)?;
+        let fields = json!({ "resume": self.resume_command() });
+        self.feed(resumed, None, fields)?;
         // A stop that was asked for while a leaf was taken up still is.
         self.told_stop = None;
         Ok(())

@@ -4,7 +4,8 @@
 //! everything has passed.
 
 use super::run::{Ready, Run};
-use super::{checks, snapshot};
+use super::snapshot::{self, InForce};
+use super::{checks, whose};
 use crate::agent::{Agent, Agents, Origin};
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
@@ -16,7 +17,7 @@ use crate::git::{Base, BaseAsk, Relation, issue_branch_name, tree};
 use crate::ground::project::Project;
 use crate::ground::{Ground, Kind as GroundKind};
 use crate::ledger::Ledger;
-use crate::machine::{At, Event};
+use crate::machine::Event;
 use crate::prompt::Templates;
 use crate::role::Role;
 use crate::suite::{self, Detection};
@@ -67,7 +68,11 @@ impl Run<'_> {
         });
         let baseline = self.baseline(start.tip)?; // 10
 
-        snapshot::keep(self.repo.git2(), self.issue_number, skill)?;
+        let in_force = InForce {
+            config: self.settings.config.clone(),
+            own: self.tree.own_files().to_vec(),
+        };
+        snapshot::keep(self.repo.git2(), self.issue_number, skill, &in_force)?;
         self.tree.take_branch(self.issue_number, start.tip)?;
         self.store_skill_commit(skill)?;
         let said = format!(
@@ -89,6 +94,7 @@ impl Run<'_> {
             "isolation": baseline.isolation,
             "issue_title": issue.map(|i| i.title()),
             "issue_hash": issue.map(|i| i.hash()),
+            "resume": self.resume_command(),
         });
         Ok((
             Event::PreflightPassed {
@@ -101,7 +107,7 @@ impl Run<'_> {
     /// 3. `--here` needs a clean checkout; otherwise uncommitted changes are only not part of the run.
     fn clean_tree(&mut self) -> Result<()> {
         if !self.ask.here {
-            let dirt = self.repo.dirt()?;
+            let dirt = self.repo.dirt_except(self.tree.own_files())?;
             if !dirt.is_empty()
                 && !self.lines.iter().any(|l| {
                     l.event == Kind::Preflight && l.text("said").starts_with("uncommitted")
@@ -115,42 +121,25 @@ impl Run<'_> {
         // The checkout's own locks are never removed, however old: the time is of no interest.
         self.tree
             .stale_locks(self.issue_number, std::time::SystemTime::UNIX_EPOCH)?;
-        let dirt = self.repo.dirt()?;
-        if dirt.is_empty() || self.dirt_is_ours()? {
+        let dirt = self.repo.dirt_except(self.tree.own_files())?;
+        if dirt.is_empty() {
             return Ok(());
         }
-        let shown: Vec<String> = dirt
-            .iter()
-            .take(20)
-            .map(|p| format!("  {}", shown(p)))
-            .collect();
-        let more = dirt.len().saturating_sub(20);
-        let more = if more > 0 {
-            format!("\n  and {more} more")
-        } else {
-            String::new()
+        let listed = match self.foreign()? {
+            Some(foreign) => foreign.listed(),
+            // An answer that is to be taken, or a tree of the claim under way, to the byte.
+            None if self.is_in_hands() || self.tree.salvage()? != self.tree.head_tree()? => {
+                return Ok(());
+            }
+            // Only staged, or nothing that git can store.
+            None => whose::listed(&dirt.iter().map(|p| shown(p)).collect::<Vec<_>>()),
         };
         Err(Bail::needs_user(format!(
-            "--here works in the checkout {} itself, which has changes that are not committed:\n{}{more}\n\
+            "--here works in the checkout {} itself, which has changes that are not committed:\n{listed}\n\
              Commit or stash them, or leave --here out: the run then has a worktree of its own.",
             self.tree.path().display(),
-            shown.join("\n")
         ))
         .into())
-    }
-
-    /// Whether what is uncommitted is this run's: an answer that is to be taken, or a tree of the claim under
-    /// way, to the byte.
-    fn dirt_is_ours(&self) -> Result<bool> {
-        if let Some(At::Working) = self.state.then.as_deref() {
-            return Ok(true);
-        }
-        let Some(work) = &self.state.work else {
-            return Ok(false);
-        };
-        let debris = self.untracked(&self.known_debris()?)?;
-        let now = self.tree.candidate(&debris)?.to_string();
-        Ok(work.trees().iter().any(|tree| tree.0 == now))
     }
 
     /// 4. The issue exists, is open, says something, and its text may reach a prompt.
@@ -186,18 +175,18 @@ impl Run<'_> {
 
     /// 5. The base, and the issue branch if there is one.
     fn find_start(&mut self) -> Result<Start> {
-        if self.forge.needs_remote() && !self.repo.has_remote(&self.ask.remote) {
+        if self.forge.needs_remote() && !self.repo.has_remote(self.settings.remote()) {
             return Err(Bail::needs_user(format!(
                 "The forge ({}) reviews what is pushed, and this repository has no remote {}. Add it (`git remote add`), \
                  or name another with --remote; then run again.",
                 self.forge.describe(),
-                self.ask.remote
+                self.settings.remote()
             ))
             .into());
         }
         let branch =
             self.repo
-                .issue_branch(self.issue_number, &self.ask.remote, self.tree.path())?;
+                .issue_branch(self.issue_number, self.settings.remote(), self.tree.path())?;
         let ledger = match branch.tip() {
             Some(tip) => self.ledger_at(tip)?,
             None => None,
@@ -206,7 +195,7 @@ impl Run<'_> {
             flag: self.ask.base.as_deref(),
             ledger: ledger.as_ref().map(|l| l.base_name()),
             config: self.settings.config.base.as_deref(),
-            remote: &self.ask.remote,
+            remote: self.settings.remote(),
         };
         let base = self.repo.resolve_base(&ask)?;
         for note in base.notes.clone() {
@@ -288,12 +277,15 @@ impl Run<'_> {
         let repo = self.tree.git2();
         match suite::detect(&Project::of_tree(repo, tree::of_commit(repo, start.tip)?)?) {
             Detection::One(found) => {
-                self.say(Kind::Preflight, format!("tests: `{}` ({})", found.command, found.why))?;
+                self.say(
+                    Kind::Preflight,
+                    format!("tests: `{}` ({})", found.command, found.why),
+                )?;
                 Ok(found.command)
             }
             other => Err(Bail::needs_user(format!(
-                "How the tests of this repository are run is not clear: {other}. Say it with --test-cmd '…', \
-                 VERI_TEST_CMD, or command under [tests] in .veri.toml."
+                "How the tests of this repository are run is not clear: {other} (.veri.toml). The \
+                 variable VERI_TEST_CMD says it, too."
             ))
             .into()),
         }
@@ -353,21 +345,18 @@ impl Run<'_> {
     /// 9. The templates and configuration in force: stored ones on resume, else the newest.
     fn take_snapshot(&mut self, base: &Base) -> Result<(Templates, Oid)> {
         let repo = self.repo.git2();
-        let stored = if self.ask.new_templates {
-            None
-        } else {
-            snapshot::load(repo, self.issue_number)?
-        };
-        let templates = match stored {
-            Some(stored) => stored.templates,
-            None => Templates::bundled()
-                .overlay(snapshot::of_base(repo, base.commit)?)
-                .map_err(|e| {
-                    Bail::needs_user(format!(
-                        "A template of .veri/templates/ cannot be used: {e}."
-                    ))
-                })?,
-        };
+        if !self.ask.new_templates
+            && let Some(stored) = snapshot::load(repo, self.issue_number)?
+        {
+            return Ok((stored.templates, stored.id));
+        }
+        let templates = Templates::bundled()
+            .overlay(snapshot::of_base(repo, base.commit)?)
+            .map_err(|e| {
+                Bail::needs_user(format!(
+                    "A template of .veri/templates/ cannot be used: {e}."
+                ))
+            })?;
         let id = snapshot::write(repo, &self.settings.config, &templates)?;
         Ok((templates, id))
     }

@@ -65,10 +65,13 @@ impl Run<'_> {
         let merge = self.merge_trial()?;
         match self.push()? {
             Some(said) => self.say(Kind::Pr, said)?,
-            None if !self.repo.has_remote(&self.ask.remote) => {
+            None if !self.repo.has_remote(self.settings.remote()) => {
                 self.say(
                     Kind::Pr,
-                    format!("there is no remote {}: nothing is pushed", self.ask.remote),
+                    format!(
+                        "there is no remote {}: nothing is pushed",
+                        self.settings.remote()
+                    ),
                 )?;
             }
             None => {}
@@ -128,7 +131,7 @@ impl Run<'_> {
             flag: Some(&name),
             ledger: None,
             config: None,
-            remote: &self.ask.remote,
+            remote: self.settings.remote(),
         };
         let base = match self.repo.resolve_base(&ask) {
             Ok(base) => base.commit,

@@ -309,7 +309,7 @@ impl Run<'_> {
     }
 
     fn close(mut self, ending: &Ending) -> Ended {
-        let n = self.issue_number;
+        let resume = self.resume_command();
         let (word, code, last) = match ending {
             Ending::Done { url } => {
                 let place = url.as_deref().unwrap_or("no pull request was wanted");
@@ -318,12 +318,12 @@ impl Run<'_> {
             Ending::Planned => (
                 "planned",
                 exit::DONE,
-                format!("planned: `veri tdd {n}` goes on"),
+                format!("planned: `{resume}` goes on"),
             ),
             Ending::Stopped(mode) => (
                 "stopped",
                 exit::STOPPED,
-                format!("stopped: {mode}; `veri tdd {n}` goes on"),
+                format!("stopped: {mode}; `{resume}` goes on"),
             ),
             Ending::Bailed(bail) => {
                 self.last_words.push(bail.detail.clone());
@@ -336,7 +336,7 @@ impl Run<'_> {
             }
         };
         self.forget_stop(ending);
-        let fields = json!({ "ending": word, "exit": code });
+        let fields = json!({ "ending": word, "exit": code, "resume": resume });
         let entry = Entry::new(Kind::RunEnd, Default::default(), fields).say(word);
         if let Err(error) = self.write(entry) {
             self.last_words

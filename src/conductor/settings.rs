@@ -2,7 +2,7 @@
 
 use super::Ask;
 use crate::agent::Wanted;
-use crate::config::{AgentEntry, Config, ForgeConfig};
+use crate::config::{AgentEntry, Config, ForgeConfig, MAX_SECONDS};
 use crate::forge::trust::Trust;
 use crate::git::WorkTree;
 use crate::machine::{Limits, RefactorWhen};
@@ -71,12 +71,22 @@ impl Settings {
         if ask.base.is_some() {
             config.base.clone_from(&ask.base);
         }
-        let trust = ask
-            .trust
-            .as_deref()
-            .or(config.forge_table().trust.as_deref())
-            .and_then(Trust::parse);
+        if ask.remote.is_some() {
+            config.remote.clone_from(&ask.remote);
+        }
+        if ask.trust.is_some() {
+            let mut table = config.forge_table();
+            table.at = config.forge_address().map(str::to_owned);
+            table.trust.clone_from(&ask.trust);
+            config.forge = Some(ForgeConfig::Table(table));
+        }
+        let trust = config.forge_table().trust.as_deref().and_then(Trust::parse);
         Settings { config, trust }
+    }
+
+    /// The remote to fetch from and push to.
+    pub(super) fn remote(&self) -> &str {
+        self.config.remote.as_deref().unwrap_or("origin")
     }
 
     /// The machine's budgets and choices.
@@ -101,11 +111,12 @@ impl Settings {
     pub(super) fn leaf_timeout(&self, tree: &WorkTree, issue: u64, suite_ms: u64) -> Duration {
         let stored = || {
             let file = tree.tdd().join(format!("issue-{issue}-timeout"));
-            std::fs::read_to_string(file).ok()?.trim().parse().ok()
+            let seconds = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+            Some(seconds).filter(|s| (1..=MAX_SECONDS).contains(s))
         };
         match self.config.limits.timeout.or_else(stored) {
             Some(seconds) => Duration::from_secs(seconds),
-            None => LEAF_TIMEOUT.max(Duration::from_millis(4 * suite_ms)),
+            None => LEAF_TIMEOUT.max(Duration::from_millis(suite_ms.saturating_mul(4))),
         }
     }
 
@@ -132,17 +143,29 @@ impl Settings {
 
     /// How many bytes of output prompts and comments quote.
     pub(super) fn tail_bytes(&self) -> usize {
-        self.config.limits.tail_kib.unwrap_or(16) * 1024
+        self.config
+            .limits
+            .tail_kib
+            .unwrap_or(16)
+            .saturating_mul(1024)
     }
 
     /// How many bytes of a leaf's output are kept.
     pub(super) fn output_cap(&self) -> u64 {
-        self.config.limits.output_mib.unwrap_or(256) * 1024 * 1024
+        self.config
+            .limits
+            .output_mib
+            .unwrap_or(256)
+            .saturating_mul(1024 * 1024)
     }
 
     /// How many bytes a file of a candidate may have.
     pub(super) fn max_file_bytes(&self) -> u64 {
-        self.config.limits.max_file_mib.unwrap_or(5) * 1024 * 1024
+        self.config
+            .limits
+            .max_file_mib
+            .unwrap_or(5)
+            .saturating_mul(1024 * 1024)
     }
 
     /// How many steps a plan may have.
@@ -191,7 +214,7 @@ impl Settings {
     }
 }
 
-fn absolute(word: &str, prefix: &str, folder: &Path) -> String {
+pub(super) fn absolute(word: &str, prefix: &str, folder: &Path) -> String {
     match word.strip_prefix(prefix) {
         Some(path) if !path.is_empty() && !path.starts_with('~') => {
             let path = folder.join(path);
@@ -203,7 +226,7 @@ fn absolute(word: &str, prefix: &str, folder: &Path) -> String {
 }
 
 /// A program that is named by a path means the one that is there now; a bare name is looked up on PATH.
-fn absolute_command(word: &str, folder: &Path) -> String {
+pub(super) fn absolute_command(word: &str, folder: &Path) -> String {
     match word.strip_prefix("command:") {
         Some(path) if path.contains('/') => absolute(word, "command:", folder),
         _ => word.to_owned(),

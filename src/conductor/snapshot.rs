@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::prompt::Templates;
 use anyhow::{Context, Result};
 use git2::{FileMode, ObjectType, Oid, Repository};
+use serde::{Deserialize, Serialize};
 
 const CONFIG: &str = "config.json";
 const TEMPLATES: &str = "templates";
@@ -12,10 +13,22 @@ fn refname(issue: u64) -> String {
     format!("refs/veri/issue-{issue}/snapshot")
 }
 
-/// A stored snapshot.
+fn in_force_name(issue: u64) -> String {
+    format!("refs/veri/issue-{issue}/configuration")
+}
+
+/// What is in force beside the templates: the flags of every start so far are in it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct InForce {
+    pub(super) config: Config,
+    /// veri's own files in the checkout, from its top, in raw bytes.
+    pub(super) own: Vec<Vec<u8>>,
+}
+
+/// A stored snapshot. Flags of later starts are in `in_force` and leave its id as it is.
 pub(super) struct Snapshot {
     pub(super) id: Oid,
-    pub(super) config: Config,
+    pub(super) in_force: InForce,
     pub(super) templates: Templates,
 }
 
@@ -36,7 +49,16 @@ pub(super) fn load(repo: &Repository, issue: u64) -> Result<Option<Snapshot>> {
             .content()
             .to_vec())
     };
-    let config = serde_json::from_slice(&blob(CONFIG)?).with_context(what)?;
+    let in_force = match repo.find_reference(&in_force_name(issue)) {
+        Ok(reference) => {
+            let blob = reference.peel_to_blob().with_context(what)?;
+            serde_json::from_slice(blob.content()).with_context(what)?
+        }
+        Err(_) => InForce {
+            config: serde_json::from_slice(&blob(CONFIG)?).with_context(what)?,
+            own: Vec::new(),
+        },
+    };
     let folder = tree.get_name(TEMPLATES).map(|e| e.id());
     let mut files = Vec::new();
     if let Some(folder) = folder {
@@ -54,7 +76,7 @@ pub(super) fn load(repo: &Repository, issue: u64) -> Result<Option<Snapshot>> {
     let templates = Templates::from_files(files).with_context(what)?;
     Ok(Some(Snapshot {
         id: tree.id(),
-        config,
+        in_force,
         templates,
     }))
 }
@@ -73,10 +95,25 @@ pub(super) fn write(repo: &Repository, config: &Config, templates: &Templates) -
     Ok(top.write()?)
 }
 
-/// Puts a snapshot in force.
-pub(super) fn keep(repo: &Repository, issue: u64, id: Oid) -> Result<()> {
+/// Whether a snapshot is stored here.
+pub(super) fn is_kept(repo: &Repository, issue: u64) -> bool {
+    repo.find_reference(&refname(issue)).is_ok()
+}
+
+/// Puts a snapshot in force. Commits name the one that it replaces, which stays reachable.
+pub(super) fn keep(repo: &Repository, issue: u64, id: Oid, in_force: &InForce) -> Result<()> {
+    let what = || format!("cannot store the snapshot {}", refname(issue));
+    let blob = repo.blob(&serde_json::to_vec_pretty(in_force)?)?;
+    repo.reference(&in_force_name(issue), blob, true, "veri: configuration")
+        .with_context(what)?;
+    let before = repo.refname_to_id(&refname(issue)).ok();
+    if let Some(before) = before.filter(|before| *before != id) {
+        let name = format!("refs/veri/issue-{issue}/snapshots/{before}");
+        repo.reference(&name, before, true, "veri: an earlier snapshot")
+            .with_context(what)?;
+    }
     repo.reference(&refname(issue), id, true, "veri: snapshot")
-        .with_context(|| format!("cannot store the snapshot {}", refname(issue)))?;
+        .with_context(what)?;
     Ok(())
 }
 

@@ -92,38 +92,30 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
             )))
         })
     };
-    let (issue_number, stored) = match &ask.issue {
-        IssueArg::Number(number) => {
-            let stored = if ask.new_templates {
-                None
-            } else {
-                snapshot::load(repo.git2(), *number)?
-            };
-            (*number, stored)
-        }
+    let issue_number = match &ask.issue {
+        IssueArg::Number(number) => *number,
         IssueArg::File(path) => {
             let settings = Settings::of(ask, files()?);
-            let forge = open_forge(&settings, &repo, &ask.remote)?;
+            let forge = open_forge(&settings, &repo)?;
             let markdown = std::fs::read(path).map_err(|e| {
                 Bail::needs_user(format!(
                     "The issue file {} cannot be read: {e}.",
                     path.display()
                 ))
             })?;
-            let number = forge.file_issue(path, &markdown)?;
-            let stored = if ask.new_templates {
-                None
-            } else {
-                snapshot::load(repo.git2(), number)?
-            };
-            (number, stored)
+            forge.file_issue(path, &markdown)?
         }
     };
+    let stored = snapshot::load(repo.git2(), issue_number)?;
+    let known_own = stored
+        .as_ref()
+        .map_or(Vec::new(), |s| s.in_force.own.clone());
+    let stored = stored.filter(|_| !ask.new_templates);
     let settings = match &stored {
-        Some(stored) => Settings::of(ask, stored.config.clone()),
+        Some(stored) => Settings::of(ask, stored.in_force.config.clone()),
         None => Settings::of(ask, files()?),
     };
-    let forge = open_forge(&settings, &repo, &ask.remote)?;
+    let forge = open_forge(&settings, &repo)?;
 
     let (lock_path, tree_path) = if ask.here {
         (
@@ -163,6 +155,7 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         WorkTree::linked(&repo, &tree_path, head)?
     };
     let tree = tree
+        .with_own_files(known_own)
         .with_own_files(own_files(&repo, &settings, ask))
         .with_kept(kept_stem(&home, &tree_path, issue_number, ask.here));
     std::fs::create_dir_all(home.join("work"))
@@ -273,13 +266,13 @@ fn read_plan(path: &Path) -> Result<Plan> {
     })
 }
 
-fn open_forge(settings: &Settings, repo: &Repo, remote: &str) -> Result<Box<dyn Forge>> {
+fn open_forge(settings: &Settings, repo: &Repo) -> Result<Box<dyn Forge>> {
     let spec = match settings.config.forge_address() {
         Some(address) => ForgeSpec::parse(address)
             .map_err(|e| Bail::needs_user(format!("The forge cannot be used: {e}.")))?
             .under(repo.checkout()),
         None => {
-            let origin = repo.git2().find_remote(remote).ok();
+            let origin = repo.git2().find_remote(settings.remote()).ok();
             let url = origin
                 .as_ref()
                 .and_then(|r| r.url().ok())

@@ -36,7 +36,7 @@ impl Run<'_> {
             .max()
             .unwrap_or(0) as usize;
         let n = self.issue_number;
-        let resume = format!("veri tdd {n}");
+        let resume = self.resume_command();
         let full_text = format!("veri log --issue {n}");
         let ledger = self.ledger_lines();
         let mut posts: Vec<Post> = mirror::run(&MirrorFacts {
@@ -90,12 +90,21 @@ impl Run<'_> {
     fn standing(&self, ledger: &[crate::forge::facts::LedgerLine]) -> String {
         let done = ledger.iter().filter(|l| l.ticked).count();
         let all = ledger.len();
+        let finished = match all {
+            1 => "the one step is done".to_owned(),
+            _ => format!("all {all} steps are done"),
+        };
+        let planned = if all == 1 {
+            "1 step".to_owned()
+        } else {
+            format!("{all} steps")
+        };
         match &self.state.at {
             At::Ended(Ending::Done { url: Some(url) }) => {
-                format!("all {all} steps are done; the pull request is {url}")
+                format!("{finished}; the pull request is {url}")
             }
-            At::Ended(Ending::Done { url: None }) => format!("all {all} steps are done"),
-            At::Ended(Ending::Planned) => format!("planned in {all} steps"),
+            At::Ended(Ending::Done { url: None }) => finished,
+            At::Ended(Ending::Planned) => format!("planned in {planned}"),
             At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => {
                 format!(
                     "it cannot go on ({}); {done} of {all} steps are done",
@@ -106,7 +115,7 @@ impl Run<'_> {
                 format!("stopped on request ({mode}); {done} of {all} steps are done")
             }
             At::Accepting | At::Publishing => {
-                format!("all {all} steps are done; the branch is looked at once more")
+                format!("{finished}; the branch is looked at once more")
             }
             _ => match &self.state.work {
                 Some(work) => format!(

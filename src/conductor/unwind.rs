@@ -29,6 +29,9 @@ impl Run<'_> {
 
     fn put_back(&mut self, ending: &Ending) -> Result<Option<String>> {
         self.settle_guard()?;
+        if self.must_leave_alone()? {
+            return Ok(None);
+        }
         let now = self.tree.salvage()?;
         let why = match ending {
             Ending::Bailed(bail) => format!("unfinished when the run bailed ({})", bail.cause),

@@ -5,12 +5,23 @@ use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+/// The longest that any time may be set to: a year of seconds. Beyond it clocks overflow before anybody waits.
+pub const MAX_SECONDS: u64 = 366 * 24 * 60 * 60;
+
+/// The largest size that may be set: a TiB, in MiB.
+const MAX_MIB: u64 = 1 << 20;
+
+/// The longest output that may be quoted: a GiB, in KiB.
+const MAX_KIB: u64 = 1 << 20;
+
 /// Everything that the files may set. Absent means the default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The branch that issues are worked on from.
     pub base: Option<String>,
+    /// The remote to fetch from and push to (origin).
+    pub remote: Option<String>,
     /// Where issues live: `"dir:PATH"`, or a table with `at` and whom to trust.
     pub forge: Option<ForgeConfig>,
     /// `"step"` (default) or `"end"`: when finished commits are pushed.
@@ -196,10 +207,11 @@ impl Config {
         }
     }
 
-    /// Refuses words that are not of a setting's set, and globs that cannot be read.
+    /// Refuses words that are not of a setting's set, numbers that nothing can be measured with, and globs that
+    /// cannot be read.
     ///
     /// # Errors
-    /// Names the key, the word and the set, or the glob.
+    /// Names the key, what it is set to, and what it may be; or the glob.
     pub fn check(&self) -> Result<()> {
         let table = self.forge_table();
         let words: [(&str, &Option<String>, &[&str]); 8] = [
@@ -235,6 +247,30 @@ impl Config {
                 return Err(anyhow!(
                     "the configuration says {key} = {value:?}; it may be one of {}",
                     known.join(", ")
+                ));
+            }
+        }
+        let limits = &self.limits;
+        let quoted = limits.tail_kib.map(|kib| kib as u64);
+        for (key, value, least, most) in [
+            ("limits.timeout", limits.timeout, 1, MAX_SECONDS),
+            ("limits.hook_timeout", limits.hook_timeout, 1, MAX_SECONDS),
+            ("tests.timeout", self.tests.timeout, 1, MAX_SECONDS),
+            (
+                "limits.wall_minutes",
+                limits.wall_minutes,
+                0,
+                MAX_SECONDS / 60,
+            ),
+            ("limits.max_file_mib", limits.max_file_mib, 0, MAX_MIB),
+            ("limits.output_mib", limits.output_mib, 0, MAX_MIB),
+            ("limits.tail_kib", quoted, 0, MAX_KIB),
+        ] {
+            if let Some(value) = value
+                && !(least..=most).contains(&value)
+            {
+                return Err(anyhow!(
+                    "the configuration says {key} = {value}; it may be {least} to {most}"
                 ));
             }
         }
@@ -345,6 +381,30 @@ mod tests {
             assert!(
                 text.contains("tests.paths") && text.contains(glob),
                 "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_limit_that_nothing_can_be_measured_with_is_refused_and_not_multiplied() {
+        for text in [
+            "[limits]\ntail_kib = 9223372036854775807",
+            "[limits]\noutput_mib = 9223372036854775807",
+            "[limits]\nmax_file_mib = 9223372036854775807",
+            "[limits]\nwall_minutes = 9223372036854775807",
+            "[limits]\ntimeout = 9223372036854775807",
+            "[limits]\nhook_timeout = 0",
+            "[tests]\ntimeout = 0",
+        ] {
+            let key = text
+                .split(' ')
+                .next()
+                .unwrap_or_default()
+                .replace("]\n", ".");
+            let error = format!("{:#}", load_text(text).unwrap_err());
+            assert!(
+                error.contains(key.trim_start_matches('[')) && error.contains("it may be"),
+                "{error}"
             );
         }
     }

@@ -8,5 +8,5 @@ mod file;
 pub use env::Env;
 pub use file::{
     AgentEntry, Agents, Commit, Config, Cycle, ForgeConfig, ForgeTable, Ground, LimitsTable,
-    PlanTable, Tests, load,
+    MAX_SECONDS, PlanTable, Tests, load,
 };

@@ -22,8 +22,8 @@ pub enum ForgeSpec {
 #[error("{0}")]
 pub struct SpecError(String);
 
-const FORMS: &str = "use `dir:PATH` (a directory that keeps issues as Markdown files) or \
-                     `github[:OWNER/NAME]`";
+const FORMS: &str = "use `dir:PATH` (a directory that keeps issues as Markdown files); \
+                     `github:OWNER/NAME` comes in a later version";
 
 impl ForgeSpec {
     /// Reads `dir:PATH` or `github[:OWNER/NAME]`; a path need not be UTF-8.
@@ -110,7 +110,7 @@ pub fn open(spec: &ForgeSpec) -> anyhow::Result<Box<dyn Forge>> {
 /// GitHub remote.
 ///
 /// # Errors
-/// `Bail` needs-user that shows both choices. The address of `origin` is not in it: it can carry a token.
+/// `Bail` needs-user that shows what this version can do. The address of `origin` is not in it: it can carry a token.
 pub fn default_for(origin_url: Option<&str>) -> Result<ForgeSpec, Bail> {
     if origin_url.is_some_and(is_github) {
         return Ok(ForgeSpec::GitHub { repository: None });
@@ -120,10 +120,10 @@ pub fn default_for(origin_url: Option<&str>) -> Result<ForgeSpec, Bail> {
         None => "there is no remote `origin`",
     };
     Err(Bail::needs_user(format!(
-        "No forge is named, and {why}, so it is not known where the issue lives. Choose one:\n  \
-         --forge dir:PATH             issues as Markdown files in a directory, no account needed\n  \
-         --forge github:OWNER/NAME    issues on GitHub\n\
-         or set `forge = \"dir:PATH\"` in .veri.toml, or VERI_FORGE in the environment."
+        "No forge is named, and {why}, so it is not known where the issue lives. Say it with\n  \
+         --forge dir:PATH    issues as Markdown files in a directory, no account needed\n\
+         or set `forge = \"dir:PATH\"` in .veri.toml, or VERI_FORGE in the environment. The directory need not \
+         exist yet: `veri tdd ./issue.md --forge dir:PATH` files the issue in it. GitHub comes in a later version."
     )))
 }
 
@@ -237,11 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_forge_both_choices_are_shown_and_no_secret() {
+    fn without_a_forge_what_works_is_shown_and_neither_github_nor_a_secret() {
         for origin in [None, Some("https://me:s3cret@git.example/x")] {
             let bail = default_for(origin).unwrap_err();
             assert_eq!(bail.cause, Cause::NeedsUser);
-            assert!(bail.detail.contains("dir:PATH") && bail.detail.contains("github:OWNER/NAME"));
+            assert!(bail.detail.contains("dir:PATH"));
+            assert!(!bail.detail.contains("github:"), "this version refuses it");
             assert!(!bail.detail.contains("s3cret"));
         }
     }

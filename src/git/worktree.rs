@@ -102,7 +102,11 @@ impl WorkTree {
     /// inside the repository, an issue file. They are never part of a candidate; in the person's own
     /// checkout they are never touched.
     pub fn with_own_files(mut self, paths: impl IntoIterator<Item = Vec<u8>>) -> WorkTree {
-        self.own.extend(paths);
+        for path in paths {
+            if !self.own.contains(&path) {
+                self.own.push(path);
+            }
+        }
         self
     }
 
@@ -119,6 +123,11 @@ impl WorkTree {
         name.push(".");
         name.push(extension);
         name.into()
+    }
+
+    /// veri's own files, as paths from the top.
+    pub fn own_files(&self) -> &[Vec<u8>] {
+        &self.own
     }
 
     /// The top of the working tree.

@@ -287,7 +287,7 @@ fn hooks_sparse_checkouts_and_the_index_of_the_person_play_no_part() {
             format!("#!/bin/sh\ntouch {}\n", ran.display()),
         )
         .unwrap();
-        fs::set_permissions(hooks.join(hook), fs::Permissions::from_mode(0o755)).unwrap();
+        crate::executable::executable(&hooks.join(hook));
     }
     let index = fs::read(checkout.join(".git/index")).unwrap();
     let mut ground = ground(&project);

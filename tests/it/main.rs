@@ -10,6 +10,7 @@
 )]
 
 mod acceptance;
+mod again;
 mod already_there;
 mod attempts;
 mod branch;
@@ -19,6 +20,7 @@ mod contracts;
 mod crash;
 mod demo;
 mod developer;
+mod executable;
 mod forged;
 mod ground;
 mod here;

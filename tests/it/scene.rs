@@ -8,7 +8,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -443,10 +442,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|w| w == needle)
 }
 
-/// Makes a file executable.
-pub fn executable(path: &Path) {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
-}
+pub use crate::executable::executable;
 
 /// Runs a command to its end, or fails the test after [`PATIENCE`].
 pub fn finish(mut command: Command) -> Ran {

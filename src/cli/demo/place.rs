@@ -169,7 +169,7 @@ impl Place {
             test_command: None,
             checks: Vec::new(),
             base: None,
-            remote: "origin".to_owned(),
+            remote: None,
             here: false,
             plan: None,
             plan_only: false,

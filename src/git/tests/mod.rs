@@ -138,7 +138,7 @@ impl Person {
     pub(super) fn hook(&self, name: &str, script: &str) {
         let file = self.checkout().join(".git/hooks").join(name);
         put(&file, script);
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        crate::executable::executable(&file);
     }
 }
 

@@ -44,7 +44,7 @@ fn an_old_git_is_refused() {
     let person = Person::new();
     let fake = person.root().join("bin/git");
     put(&fake, "#!/bin/sh\necho git version 2.37.9\n");
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    crate::executable::executable(&fake);
     let mut env = person.env.clone();
     env.push(("PATH".into(), person.root().join("bin").into_os_string()));
     let said = needs_user(Repo::discover_with(&person.checkout(), &env));
