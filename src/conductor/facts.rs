@@ -7,7 +7,7 @@ use super::run::Run;
 use super::stories::tell;
 use crate::event::{Kind, Line, PhaseWord, started_leaves};
 use crate::forge::facts::{
-    self, Eye, EyeKind, FileChange, LedgerLine, Merge, PullFacts, Refactor, StepKind, StepStory,
+    self, EyeKind, FileChange, LedgerLine, Merge, PullFacts, Refactor, StepKind, StepStory,
 };
 use crate::git::{issue_branch_name, tree};
 use crate::ledger::Ledger;
