@@ -1,7 +1,7 @@
 //! The mirror: the issue's thread brought up to date. Best effort: it never stops a run.
 
 use super::run::Run;
-use crate::event::Kind;
+use crate::event::{Kind, Line};
 use crate::forge::mirror::{self, BailFacts, MirrorFacts, Post, StopFacts};
 use crate::machine::{At, Ending};
 use anyhow::Result;
@@ -129,11 +129,12 @@ impl Run<'_> {
     }
 
     fn newest_discarded(&self) -> Option<String> {
-        let last = self
-            .lines
-            .iter()
-            .rev()
-            .find(|l| l.text("said").starts_with("unfinished work is kept in"))?;
-        (last.run == self.source.run).then(|| format!("veri discarded {}", self.issue_number))
+        // A start that was killed while it ended has put it aside for the one that tells of it.
+        let ended = |l: &Line| l.fields.contains_key("ending");
+        let mut since = self.lines.iter().rev().take_while(|l| !ended(l));
+        let kept = |l: &Line| l.text("said").starts_with("unfinished work is kept in");
+        since
+            .any(kept)
+            .then(|| format!("veri discarded {}", self.issue_number))
     }
 }
