@@ -75,7 +75,7 @@ causes! {
     VerdictMalformed = "verdict-malformed", System, "A verifier's answer could not be read twice in a row.";
     GitFailed = "git-failed", System, "git failed in a way that no change of the work can mend.";
     ForgeFailed = "forge-failed", System, "The forge did not answer or refused.";
-    StorageFailed = "storage-failed", System, "The disk is full, read-only, or a folder has vanished.";
+    StorageFailed = "storage-failed", System, "The disk is full, read-only, or a folder of veri's own has vanished.";
 }
 
 impl Cause {

@@ -50,9 +50,23 @@ pub struct Journal {
     last_seq: u64,
     /// What was said about the file while opening it.
     torn: Option<PathBuf>,
+    /// The copy of what this writer's kind has written, where one is kept.
+    copy: Option<kept::Copy>,
 }
 
 impl Journal {
+    /// Opens a journal of which a copy is kept out of its readers' reach: every line stands in the copy before it
+    /// stands in the journal. What the copy does not vouch for is not believed.
+    ///
+    /// # Errors
+    /// As `open`, and when the copy cannot be read or written.
+    pub fn open_kept(path: &Path, copy: &Path) -> Result<(Journal, Vec<Line>, Vouched)> {
+        let vouched = kept::reconcile(path, copy)?;
+        let (mut journal, lines) = Journal::open(path)?;
+        journal.copy = Some(kept::Copy::of(copy, &journal.known)?);
+        Ok((journal, lines, vouched))
+    }
+
     /// Opens the journal, making it where it is missing, and gives all of its lines.
     ///
     /// A torn last line (a crash in the middle of a write) is moved to a file of its own beside it.
@@ -94,6 +108,7 @@ impl Journal {
             known: bytes,
             last_seq,
             torn,
+            copy: None,
         };
         Ok((journal, lines))
     }
@@ -165,10 +180,16 @@ impl Journal {
         let mut bytes = serde_json::to_vec(&line)?;
         bytes.push(b'\n');
         let known_now = self.known.len() as u64;
+        if let Some(copy) = &mut self.copy {
+            copy.append(&self.known, &bytes)?;
+        }
         let written = self.file.write(&bytes)?;
         if written < bytes.len() {
             // A full disk: take the torn line back, so that the next start has nothing to set aside.
             self.file.set_len(known_now)?;
+            if let Some(copy) = &mut self.copy {
+                copy.take_back(known_now)?;
+            }
             return Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into());
         }
         self.file.sync_data()?;
@@ -187,15 +208,6 @@ impl Journal {
         }
         self.known.extend_from_slice(&bytes);
         Ok(())
-    }
-
-    /// Copies what is known to be in the journal to another file, from which [`recover`] puts it back.
-    ///
-    /// # Errors
-    /// When the copy cannot be written.
-    pub fn copy_to(&self, copy: &Path) -> Result<()> {
-        replace(copy, &self.known)
-            .with_context(|| format!("cannot copy the journal to {}", copy.display()))
     }
 
     /// Puts the file back to what is known to be in it, after somebody who has no business with it had the
@@ -225,51 +237,6 @@ impl Journal {
             .with_context(what)?;
         Ok(true)
     }
-}
-
-/// Puts a journal back from a copy that was made of it, unless it is that copy and whole lines after it. What
-/// stood in its place is kept beside it. True when there was something to put back.
-///
-/// # Errors
-/// When one of the files cannot be read or written.
-pub fn recover(path: &Path, copy: &Path) -> Result<bool> {
-    let what = || {
-        format!(
-            "cannot put the journal {} back from {}",
-            path.display(),
-            copy.display()
-        )
-    };
-    let kept = match std::fs::read(copy) {
-        Ok(kept) => kept,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(e) => return Err(e).with_context(what),
-    };
-    let regular = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    let now = if regular {
-        std::fs::read(path).with_context(what)?
-    } else {
-        Vec::new()
-    };
-    if let Some(more) = now.strip_prefix(kept.as_slice()) {
-        // A torn last line is not for here: whoever opens the journal sets it aside.
-        let whole = more
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |at| at + 1);
-        let before = parse(&kept, copy, 0)?.last().map_or(0, |l| l.seq);
-        if parse(&more[..whole], path, before).is_ok() {
-            return Ok(false);
-        }
-    }
-    if regular {
-        let aside = path.with_extension("tampered");
-        std::fs::rename(path, aside).with_context(what)?;
-    } else {
-        clear_the_way(path).with_context(what)?;
-    }
-    replace(path, &kept).with_context(what)?;
-    Ok(true)
 }
 
 /// Whether these are whole lines from which nothing is replayed, as `veri leaf` writes them.
@@ -350,6 +317,9 @@ fn parse(bytes: &[u8], path: &Path, mut before: u64) -> Result<Vec<Line>> {
     }
     Ok(lines)
 }
+
+mod kept;
+pub use kept::Vouched;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The end of a file that an untrusted process wrote.
+//! The end of a file that an untrusted process wrote: its bytes, or as text for developers and people.
 
 use anyhow::{Context, bail};
 use nix::fcntl::OFlag;
@@ -34,10 +34,108 @@ pub fn tail(path: &Path, max: u64) -> anyhow::Result<(Vec<u8>, bool)> {
     read().with_context(|| format!("reading the end of {}", path.display()))
 }
 
+/// The last lines of a log, at most `limit` bytes of them, after a line that says where the whole is. Escape sequences
+/// and other control characters are left out, bytes that are not UTF-8 are replaced. Reads as [`tail`] does.
+pub fn of_log(log: &Path, limit: usize) -> String {
+    match tail(log, limit as u64) {
+        Ok((bytes, cut)) => match lines(bytes, cut) {
+            text if text.is_empty() => format!("It wrote nothing ({}).", log.display()),
+            text => format!("The end of {}:\n{text}", log.display()),
+        },
+        // `tail` names the file.
+        Err(error) => format!("Its log cannot be read: {error:#}."),
+    }
+}
+
+/// The text of a log's end; `cut` when there was more before it.
+fn lines(mut bytes: Vec<u8>, cut: bool) -> String {
+    if cut {
+        // Not from the middle of a line, nor of a character; one line that is longer than all of it, from its middle.
+        let start = bytes.iter().position(|b| *b == b'\n').map_or_else(
+            || {
+                bytes
+                    .iter()
+                    .position(|b| *b & 0xC0 != 0x80)
+                    .unwrap_or(bytes.len())
+            },
+            |newline| newline + 1,
+        );
+        bytes.drain(..start);
+    }
+    plain(&String::from_utf8_lossy(&bytes))
+        .trim_end()
+        .to_owned()
+}
+
+/// Without escape sequences (`ESC [ … letter`) and control characters, line breaks and tabs aside.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => {
+                if chars.next_if_eq(&'[').is_some() {
+                    while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
+                }
+            }
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+
+    fn lines_of(content: &[u8], limit: usize) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        fs::write(&log, content).unwrap();
+        let text = of_log(&log, limit);
+        let lines = text.split_once('\n').map_or("", |(_, lines)| lines);
+        lines.to_owned()
+    }
+
+    #[test]
+    fn whole_lines_of_the_end() {
+        assert_eq!(lines_of(b"one\ntwo\nthree\n", 10), "three");
+        assert_eq!(lines_of(b"one\ntwo\n", 100), "one\ntwo");
+        assert_eq!(lines_of(b"", 100), "");
+    }
+
+    #[test]
+    fn never_from_the_middle_of_a_character() {
+        for limit in 1..20 {
+            let text = lines_of("a€€€€€€".as_bytes(), limit);
+            assert!(!text.contains('\u{fffd}'), "{limit}: {text}");
+        }
+    }
+
+    #[test]
+    fn escape_sequences_are_left_out() {
+        assert_eq!(
+            lines_of(b"\x1b[31mred\x1b[0m\x07\r\nplain", 100),
+            "red\nplain"
+        );
+    }
+
+    #[test]
+    fn a_log_that_is_gone_or_a_pipe_is_said_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for log in [pipe, folder.path().join("none")] {
+            let said = of_log(&log, 10);
+            assert!(
+                said.contains("cannot be read") && said.contains(log.to_str().unwrap()),
+                "{said}"
+            );
+        }
+    }
 
     #[test]
     fn the_end_of_a_file_and_whether_there_was_more() {

@@ -2,6 +2,10 @@
 //!
 //! Leaves, suites and setup run under `leaf/` instead, which outlives the conductor.
 
+mod stream;
+
+use self::stream::Stream;
+use crate::leaf::{self, LaunchId};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -35,9 +39,9 @@ pub enum ToolEnd {
 pub struct ToolOutput {
     /// How it ended.
     pub end: ToolEnd,
-    /// All of its standard output.
+    /// All of its standard output; with [`Tool::keep_at_most`] its beginning and its end.
     pub stdout: Vec<u8>,
-    /// All of its standard error.
+    /// All of its standard error; with [`Tool::keep_at_most`] its beginning and its end.
     pub stderr: Vec<u8>,
 }
 
@@ -68,6 +72,8 @@ pub struct Tool {
     command: Command,
     stdin: Option<Vec<u8>>,
     deadline: Duration,
+    kept: Option<usize>,
+    sweeping: bool,
 }
 
 impl Tool {
@@ -82,6 +88,8 @@ impl Tool {
             command,
             stdin: None,
             deadline: DEFAULT_DEADLINE,
+            kept: None,
+            sweeping: false,
         }
     }
 
@@ -133,11 +141,42 @@ impl Tool {
         self
     }
 
+    /// Keeps of each stream at most so many bytes, its beginning and its end, with a line between them that says
+    /// how much is left out. For output that is for people; without it, output that is larger than 256 MiB is an
+    /// error, and never cut.
+    pub fn keep_at_most(mut self, bytes: usize) -> Tool {
+        self.kept = Some(bytes);
+        self
+    }
+
+    /// Ends, after the call, also what it started in sessions of their own: everything that carries the call's
+    /// mark in its environment (`VERI_LAUNCH`). For calls that run programs of the person's, such as hooks.
+    pub fn sweeping(mut self) -> Tool {
+        self.sweeping = true;
+        self
+    }
+
     /// Runs the call to its end or its deadline; whatever it left in its process group is ended.
     ///
     /// # Errors
-    /// When the program cannot be started (`NotFound`, `PermissionDenied`) or its pipes cannot be read.
+    /// When the program cannot be started (`NotFound`, `PermissionDenied`), its pipes cannot be read, or it writes
+    /// more than can be held.
     pub fn run(mut self) -> io::Result<ToolOutput> {
+        let launch = match self.sweeping {
+            true => Some(LaunchId::random().map_err(io::Error::other)?),
+            false => None,
+        };
+        if let Some(launch) = &launch {
+            self.command.env(leaf::LAUNCH_VAR, launch.as_str());
+        }
+        let result = self.run_in_group();
+        if let Some(launch) = &launch {
+            leaf::sweep_launch(launch);
+        }
+        result
+    }
+
+    fn run_in_group(mut self) -> io::Result<ToolOutput> {
         let stdin = if self.stdin.is_some() {
             Stdio::piped()
         } else {
@@ -154,7 +193,7 @@ impl Tool {
             Some(std::thread::spawn(move || drop(pipe.write_all(&bytes))))
         });
         let group = Group(Pid::from_raw(child.id() as i32));
-        let result = collect(&mut child, &group, self.deadline);
+        let result = collect(&mut child, &group, self.deadline, self.kept);
         drop(group);
         if let Some(writer) = writer {
             // The group is gone, so the pipe is broken and the writer ends.
@@ -175,12 +214,17 @@ impl Drop for Group {
     }
 }
 
-fn collect(child: &mut Child, group: &Group, limit: Duration) -> io::Result<ToolOutput> {
+fn collect(
+    child: &mut Child,
+    group: &Group,
+    limit: Duration,
+    kept: Option<usize>,
+) -> io::Result<ToolOutput> {
     let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("a child without pipes"));
     };
     let started = Instant::now();
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (mut stdout, mut stderr) = (Stream::new(kept), Stream::new(kept));
     let (mut out_open, mut err_open) = (true, true);
     let mut ended_at: Option<Instant> = None;
     let mut timed_out = false;
@@ -244,17 +288,17 @@ fn collect(child: &mut Child, group: &Group, limit: Duration) -> io::Result<Tool
     };
     Ok(ToolOutput {
         end,
-        stdout,
-        stderr,
+        stdout: stdout.into_bytes(),
+        stderr: stderr.into_bytes(),
     })
 }
 
-fn read_some(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<bool> {
+fn read_some(from: &mut impl Read, to: &mut Stream) -> io::Result<bool> {
     let mut buffer = [0u8; 16 * 1024];
     match from.read(&mut buffer) {
         Ok(0) => Ok(false),
         Ok(n) => {
-            to.extend_from_slice(&buffer[..n]);
+            to.take(&buffer[..n])?;
             Ok(true)
         }
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(true),
@@ -286,6 +330,50 @@ mod tests {
             .run()
             .unwrap();
         assert_eq!(out.end, ToolEnd::TimedOut);
+    }
+
+    #[test]
+    fn endless_output_is_kept_at_both_ends_and_costs_no_more() {
+        let out = Tool::new("sh")
+            .args([
+                "-c",
+                "echo begin; yes | head -c 20000000; echo end; yes >&2",
+            ])
+            .keep_at_most(1000)
+            .deadline(Duration::from_secs(2))
+            .run()
+            .unwrap();
+        assert_eq!(out.end, ToolEnd::TimedOut);
+        let text = out.stdout_text();
+        assert!(
+            text.starts_with("begin\ny\n") && text.ends_with("y\nend"),
+            "{text}"
+        );
+        assert!(text.contains("… 19999010 bytes left out …"), "{text}");
+        assert!(out.stdout.len() < 1100 && out.stderr.len() < 1100);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_swept_call_left_in_a_session_of_its_own_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid = dir.path().join("pid");
+        let text = "setsid sh -c 'echo $$ > \"$PID.new\"; mv \"$PID.new\" \"$PID\"; exec sleep 1000' >&- 2>&- & \
+                    while [ ! -e \"$PID\" ]; do sleep 0.01; done";
+        let out = Tool::new("sh")
+            .args(["-c", text])
+            .env("PID", &pid)
+            .sweeping()
+            .run()
+            .unwrap();
+        assert!(out.success());
+        let pid = std::fs::read_to_string(&pid).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        // Gone, or dead and not yet reaped by whoever inherited it.
+        assert!(
+            stat.as_ref().map_or(true, |stat| stat.contains(") Z ")),
+            "{stat:?}"
+        );
     }
 
     #[test]

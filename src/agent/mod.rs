@@ -5,12 +5,10 @@
 
 mod environment;
 mod launch;
-mod outcome;
 mod select;
 
 pub use environment::{Env, suite};
 pub use launch::{Launch, Place, Seclusion, developer_launch, planner_launch, verifier_launch};
-pub use outcome::{ANSWER_BYTES, Outcome, read_output};
 pub use select::{Agent, Origin, Selected, Wanted};
 
 /// The agents of a run, one for each role.
@@ -23,6 +21,9 @@ pub struct Agents {
     /// Judges.
     pub verifier: Agent,
 }
+
+/// How much of an agent's output is read, in bytes from the end: an answer stands at the end.
+pub const ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 
 use crate::prompt::Nonce;
 use anyhow::Context;

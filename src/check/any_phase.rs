@@ -18,10 +18,6 @@ pub struct AnyAsk<'a> {
     pub candidate: Oid,
     /// The largest file that may be committed, in bytes.
     pub max_file_bytes: u64,
-    /// What the guard of `.git` found changed and put back.
-    pub tampered: &'a [String],
-    /// Files of `.tdd/` that were found changed and put back, a stop request aside.
-    pub tdd_touched: &'a [String],
     /// Which paths are tests: fixtures may hold conflict markers.
     pub paths: &'a TestPaths,
 }
@@ -38,10 +34,8 @@ pub enum FindingKind {
     Submodule,
     /// A symbolic link that leads out of the tree.
     Link,
-    /// `.tdd/` was touched.
+    /// Something of `.tdd/` is in it.
     Tdd,
-    /// git's own files or configuration were touched.
-    Tampering,
 }
 
 /// One thing that must not be.
@@ -62,18 +56,6 @@ pub fn any_phase(repo: &Repository, ask: &AnyAsk<'_>) -> anyhow::Result<Vec<Find
     let candidate = tree::flatten(repo, ask.candidate)?;
     let mut findings = Vec::new();
     let mut found = |kind, message: String| findings.push(Finding { kind, message });
-    for what in ask.tampered {
-        found(
-            FindingKind::Tampering,
-            format!("{what}: this is git's or the person's and was put back; leave it alone"),
-        );
-    }
-    for what in ask.tdd_touched {
-        found(
-            FindingKind::Tdd,
-            format!("{what}: .tdd/ is veri's and was put back; leave it alone"),
-        );
-    }
     for (path, entry) in &candidate {
         let name = show(path);
         if path.starts_with(b".tdd/") || path == b".tdd" {

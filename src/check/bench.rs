@@ -105,8 +105,6 @@ impl Bench {
             from,
             candidate,
             max_file_bytes: 10_000,
-            tampered: &[],
-            tdd_touched: &[],
             extra_checks: 0,
             tail_bytes: 1_000,
         }

@@ -61,8 +61,6 @@ pub fn breaks_with(ask: &Ask<'_>, patch: &str, run: &mut Runner<'_>) -> anyhow::
             base_tree: ask.candidate,
             candidate: broken,
             max_file_bytes: ask.max_file_bytes,
-            tampered: &[],
-            tdd_touched: &[],
             paths: ask.paths,
         },
     )?;

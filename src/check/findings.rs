@@ -77,8 +77,6 @@ fn findings_of_any_phase() {
             base_tree: bench.tree(&base),
             candidate: bench.tree(&files),
             max_file_bytes: 10_000,
-            tampered: &[],
-            tdd_touched: &[],
             paths: &bench.paths,
         };
         let found = any_phase(&bench.repo, &ask).unwrap();

@@ -16,7 +16,6 @@ mod phase;
 mod protect;
 mod put_back;
 mod runner;
-mod tail;
 mod tree;
 
 #[cfg(test)]
@@ -39,5 +38,4 @@ pub use listed::{Kind as ListedKind, Listed, kind as listed_kind};
 pub use outcome::{Ask, Evidence, Outcome, Run, Runner, What};
 pub use phase::{RedRules, green, no_test, red, refactor};
 pub use put_back::{put_back, put_test_lines_back};
-pub use tail::tail;
 pub use tree::{Entry, Flat, show};

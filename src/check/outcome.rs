@@ -44,10 +44,6 @@ pub struct Ask<'a> {
     pub candidate: Oid,
     /// The largest file that may be committed, in bytes.
     pub max_file_bytes: u64,
-    /// What the guard of `.git` found changed and put back.
-    pub tampered: &'a [String],
-    /// Files of `.tdd/` that were found changed and put back, a stop request aside.
-    pub tdd_touched: &'a [String],
     /// How many extra checks there are.
     pub extra_checks: usize,
     /// How much of a log's end goes into a reason, in bytes (`limits.tail_kib`).

@@ -11,7 +11,6 @@ use crate::check::moved::moved;
 use crate::check::outcome::{Ask, Evidence, Outcome, Run, Runner, What};
 use crate::check::protect::in_place;
 use crate::check::put_back::put_back;
-use crate::check::tail::tail;
 use crate::check::tree::show;
 use crate::role::Claim;
 use crate::suite::paths::TestKind;
@@ -197,8 +196,6 @@ impl<'a> Looking<'a> {
                 base_tree: ask.from,
                 candidate: ask.candidate,
                 max_file_bytes: ask.max_file_bytes,
-                tampered: ask.tampered,
-                tdd_touched: ask.tdd_touched,
                 paths: ask.paths,
             },
         )?;
@@ -312,5 +309,9 @@ fn ended(seen: &SuiteRun, tail_bytes: usize) -> String {
         SuiteEnd::KilledExternal { signal } => format!("was killed (signal {signal})"),
         SuiteEnd::Stopped => "was stopped".to_owned(),
     };
-    format!("`{}` {how}. {}", seen.command, tail(&seen.log, tail_bytes))
+    format!(
+        "`{}` {how}. {}",
+        seen.command,
+        crate::tail::of_log(&seen.log, tail_bytes)
+    )
 }

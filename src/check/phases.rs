@@ -334,14 +334,3 @@ fn extra_checks_run_in_green_and_their_failures_are_told() {
     assert_eq!(evidence.runs.len(), 3);
     assert!(reasons[0].contains("`check 1`"), "{reasons:?}");
 }
-
-#[test]
-fn what_the_guard_found_fails_any_phase_even_without_a_change() {
-    let bench = Bench::new("sh run.sh");
-    let tree = bench.tree(&base());
-    let mut ask = bench.ask(tree, tree);
-    let tampered = ["core.hooksPath".to_owned()];
-    ask.tampered = &tampered;
-    let told = reasons(refactor(&ask, &mut always(SuiteEnd::Passed)).unwrap());
-    assert!(told.contains("core.hooksPath"), "{told}");
-}

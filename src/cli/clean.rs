@@ -3,13 +3,15 @@
 use super::whereabouts::{Place, here, places};
 use crate::config::Env;
 use crate::event::Kind;
-use crate::git::WorkTree;
+use crate::git::{Repo, WorkTree};
 use crate::ground::disk;
+use crate::leaf::{self, End, Records};
 use crate::lock::{Lock, LockInfo};
 use crate::{exit, journal};
 use anyhow::Result;
 use clap::Args;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `veri clean`.
 #[derive(Debug, Args)]
@@ -61,11 +63,18 @@ impl CleanCommand {
                 )?;
             }
             let tree = place.tree.display();
+            if let Some(leaf) = live_leaf(&place)? {
+                writeln!(
+                    out,
+                    "kept     issue {}: the leaf {leaf} still runs in {tree}; `veri tdd {}` takes it up",
+                    place.issue, place.issue
+                )?;
+                continue;
+            }
             if self.dry_run {
                 writeln!(out, "would remove issue {}: {size}, {tree}", place.issue)?;
             } else {
-                let head = repo.git2().head()?.peel_to_commit()?.id();
-                WorkTree::linked(&repo, &place.tree, head)?.remove()?;
+                remove(&repo, &home, &place, out)?;
                 writeln!(out, "removed  issue {}: {size}, {tree}", place.issue)?;
             }
             drop(lock);
@@ -104,11 +113,75 @@ fn human(bytes: u64) -> String {
     format!("{size:.1} TiB")
 }
 
+/// Whether the last that was done for this issue is a run that ended in done.
 fn is_done(place: &Place) -> bool {
     let lines = journal::read(&place.journal()).unwrap_or_default();
-    let last = lines
-        .iter()
-        .rev()
-        .find(|l| l.issue == place.issue && l.event == Kind::RunEnd);
-    last.is_some_and(|l| l.text("ending") == "done")
+    let last = lines.iter().rev().find(|l| l.issue == place.issue);
+    last.is_some_and(|l| l.event == Kind::RunEnd && l.text("ending") == "done")
+}
+
+/// A leaf that is alive by its records.
+fn live_leaf(place: &Place) -> Result<Option<String>> {
+    let listed = leaf::list(&Records::new(place.tdd())?)?;
+    let live = listed.into_iter().find(|l| l.end == End::StillRunning);
+    Ok(live.map(|l| l.started.leaf))
+}
+
+/// Removes the worktree of a run whose lock is held: what a leaf did to git is put back, what is uncommitted goes to
+/// discarded, and the journal is kept.
+fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Result<()> {
+    let head = repo.git2().head()?.peel_to_commit()?.id();
+    let stem = home.join("work").join(format!("issue-{}", place.issue));
+    let tree = WorkTree::linked(repo, &place.tree, head)?.with_kept(stem);
+    if let Some(guard) = tree.open_guard()? {
+        let settled = guard.settle(&tree, place.issue)?;
+        for said in settled.tampered.iter().chain(&settled.noted) {
+            writeln!(out, "note     issue {}: {said}", place.issue)?;
+        }
+        tree.drop_guard()?;
+    }
+    let now = tree.salvage()?;
+    let why = "what was not committed when the worktree was removed";
+    if let Some(kept) = tree.discard(place.issue, now, why)? {
+        let n = place.issue;
+        writeln!(
+            out,
+            "note     issue {n}: uncommitted work is kept in {kept} (`veri discarded {n}`)"
+        )?;
+    }
+    if let Some(kept) = keep_journal(home, place)? {
+        writeln!(
+            out,
+            "note     issue {}: its journal is kept in {}",
+            place.issue,
+            kept.display()
+        )?;
+    }
+    let copy = tree.journal_copy();
+    tree.remove()?;
+    match std::fs::remove_file(&copy) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Copies the journal to where it outlives its worktree, beside those of earlier runs of the issue.
+fn keep_journal(home: &Path, place: &Place) -> Result<Option<PathBuf>> {
+    let journal = place.journal();
+    if !journal.is_file() {
+        return Ok(None);
+    }
+    let folder = home.join("journals");
+    std::fs::create_dir_all(&folder)?;
+    let name = |number: u32| match number {
+        0 => folder.join(format!("issue-{}.jsonl", place.issue)),
+        n => folder.join(format!("issue-{}.{n}.jsonl", place.issue)),
+    };
+    // The newest bears the plain name.
+    let free = (0..u32::MAX).find(|n| !name(*n).exists()).unwrap_or(0);
+    for number in (0..free).rev() {
+        std::fs::rename(name(number), name(number + 1))?;
+    }
+    std::fs::copy(&journal, name(0))?;
+    Ok(Some(name(0)))
 }

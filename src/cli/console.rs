@@ -50,7 +50,7 @@ impl Console {
         if self.style == Style::Quiet
             && !matches!(
                 line.event,
-                Kind::RunStart | Kind::Resume | Kind::Bail | Kind::Pr | Kind::RunEnd
+                Kind::RunStart | Kind::Resume | Kind::Stop | Kind::Bail | Kind::Pr | Kind::RunEnd
             )
         {
             return None;

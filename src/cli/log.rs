@@ -32,7 +32,15 @@ pub struct LogCommand {
 impl LogCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
-        let place = one(&places(&repo, &home), self.number.or(self.issue))?;
+        let asked = self.number.or(self.issue);
+        let kept = asked.map(|n| home.join("journals").join(format!("issue-{n}.jsonl")));
+        let found = one(&places(&repo, &home), asked);
+        // Of a run whose worktree was removed, the journal is kept.
+        let (journal, issue) = match (found, kept) {
+            (Ok(place), _) => (place.journal(), place.issue),
+            (Err(_), Some(kept)) if kept.is_file() => (kept, asked.unwrap_or_default()),
+            (Err(error), _) => return Err(error),
+        };
         let mut console = Console::new(if self.json {
             Style::Json
         } else {
@@ -40,8 +48,8 @@ impl LogCommand {
         });
         let mut seen = 0;
         loop {
-            for line in journal::read(&place.journal())? {
-                if line.issue == place.issue && line.seq > seen {
+            for line in journal::read(&journal)? {
+                if line.issue == issue && line.seq > seen {
                     seen = line.seq;
                     if !print(&mut console, &line, out) {
                         return Ok(exit::DONE);

@@ -3,10 +3,11 @@
 use super::record::Entry;
 use super::run::Run;
 use crate::cause::Bail;
-use crate::event::Kind;
-use crate::git::{CannotStage, Hook};
-use crate::machine::{Collected, Event, Feedback, FeedbackKind, Tree, Work};
-use anyhow::{Context, Result};
+use crate::event::{Kind, Line};
+use crate::git::{CannotStage, Guard, Hook};
+use crate::machine::{Collected, Event, Feedback, FeedbackKind, Stage, Tree, Work};
+use crate::role::Role;
+use anyhow::Result;
 use git2::Oid;
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ impl Run<'_> {
         self.settle_guard()?;
         let findings = self.findings();
         let mut reasons = findings.clone();
+        let ledger = self.ledger_file()?;
         let hook = match self.tree.pre_commit(self.settings.hook_deadline()) {
             Err(error) if error.is::<CannotStage>() => {
                 // No hook can look at it either.
@@ -23,6 +25,16 @@ impl Run<'_> {
             }
             other => other?,
         };
+        // A hook may run code of the candidate.
+        if let Some(before) = ledger.filter(|_| !matches!(hook, Hook::None))
+            && self.ledger_file()?.as_ref() != Some(&before)
+        {
+            let path = self.ledger_path();
+            reasons.push(format!(
+                "{path} was changed while the pre-commit hook ran; it was put back"
+            ));
+            self.write_ledger(&before)?;
+        }
         match hook {
             Hook::None | Hook::Passed => {}
             Hook::Refused { words } => {
@@ -49,24 +61,25 @@ impl Run<'_> {
             }
             other => other?,
         };
-        self.tree.refs(self.issue_number).save(
-            "candidate",
-            tree,
-            Some(self.tree.head()?),
-            &format!(
-                "candidate: {} of step {}\n",
-                work.claim.as_str(),
-                work.step.number
-            ),
-        )?;
+        let refs = self.tree.refs(self.issue_number);
+        let (claim, step) = (work.claim.as_str(), work.step.number);
+        let message = format!("candidate: {claim} of step {step}\n");
+        refs.save("candidate", tree, Some(self.tree.head()?), &message)?;
+        if matches!(&work.stage, Stage::Collect { reopen, .. } if !reopen.is_empty()) {
+            // The next candidates take that ref, and this code is gone on from when they are approved. The red
+            // that it was written against is needed then too, to merge them.
+            let red = refs.load("red")?.map(|red| red.commit);
+            let message = format!("code of step {step} whose red was reopened\n");
+            refs.save("reopened", tree, red, &message)?;
+        }
         let tree = Tree(tree.to_string());
         let left = self.tree.salvage()?.to_string();
-        let fields = json!({ "findings": findings, "left": left });
+        let fields = json!({ "tampered": findings, "left": left });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }
         let feedback = Feedback {
-            kind: FeedbackKind::Check,
+            kind: FeedbackKind::Refused,
             reasons,
         };
         Ok((
@@ -75,45 +88,103 @@ impl Run<'_> {
         ))
     }
 
-    /// The tree of what is in the working tree, without what suites are known to leave behind.
-    fn take_candidate(&mut self) -> Result<Oid> {
-        let head = self.tree.head_tree()?;
-        let tracked = |path: &[u8]| {
-            crate::git::tree::read_blob(self.tree.git2(), head, path).is_ok_and(|b| b.is_some())
-        };
-        let debris: Vec<Vec<u8>> = self
-            .ready()?
-            .debris
-            .iter()
-            .filter(|p| !tracked(p))
-            .cloned()
-            .collect();
-        self.tree.candidate(&debris)
-    }
-
     /// Undoes what a leaf did to the repository itself and to the ledger. Journalled at once: done a second
     /// time, after a crash, there is nothing left to find.
     pub(super) fn settle_guard(&mut self) -> Result<()> {
-        if let Some(guard) = self.tree.open_guard()? {
-            // First the ledger: once the guard is gone, a change of it would count as a person's.
-            self.undo_ledger(&guard)?;
-            let settled = guard.settle(&self.tree, self.issue_number)?;
-            for what in &settled.tampered {
-                self.found(format!(
-                    "{what}: this is git's or the person's and was put back; leave it alone"
-                ))?;
-            }
-            for said in &settled.noted {
-                self.say(Kind::Check, said.clone())?;
-            }
+        let owed = self.unsettled().map(|l| l.text("head").to_owned());
+        let in_hand = self.guard.is_some();
+        let guard = match self.guard.take() {
+            Some(guard) => Some(guard),
+            None => self
+                .tree
+                .open_guard()?
+                .filter(|guard| guard.fits(&self.tree)),
+        };
+        let guard = match (guard, &owed) {
+            (Some(guard), _) => guard,
+            (None, None) => return self.tree.drop_guard(),
+            (None, Some(head)) => self.guard_in_its_stead(head)?,
+        };
+        // First the ledger: once the guard is gone, a change of it would count as a person's. What was changed after
+        // a suite's conductor was killed does.
+        if in_hand || owed.is_some() {
+            self.undo_ledger(&guard, owed.is_some())?;
         }
-        let copy = self.tree.journal_copy();
-        match std::fs::remove_file(&copy) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(e).with_context(|| format!("cannot remove {}", copy.display()))
-            }
-            _ => Ok(()),
+        let settled = guard.settle(&self.tree, self.issue_number)?;
+        for what in &settled.tampered {
+            self.found(format!(
+                "{what}: this is git's or the person's and was put back; leave it alone"
+            ))?;
         }
+        for said in &settled.noted {
+            self.say(Kind::Check, said.clone())?;
+        }
+        if owed.is_some() {
+            let fields = json!({ "settled": true });
+            self.write(Entry::new(Kind::Check, Default::default(), fields))?;
+        }
+        self.tree.drop_guard()
+    }
+
+    /// Runs something in which code of the candidate runs, outside a developer's own launch: what it does to git, to
+    /// `.tdd/` and to the ledger is undone, and found. A person's change of the ledger in this time is, too: the two
+    /// cannot be told apart.
+    pub(super) fn guarded<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.guard.is_some() {
+            return run(self);
+        }
+        self.guard = Some(match self.tree.is_linked() {
+            true => self.tree.guard()?,
+            // What a person does to their own checkout after a crash is theirs.
+            false => self.tree.guard_in_memory()?,
+        });
+        let outcome = run(self);
+        // First of all: nothing can be written to a journal that is spoilt.
+        self.mend_journal()?;
+        self.settle_guard()?;
+        outcome
+    }
+
+    /// What was found since the newest effect began.
+    pub(super) fn findings_of_effect(&self) -> Vec<String> {
+        self.findings_since(|l| l.fields.contains_key("intent"))
+    }
+
+    /// A developer was let loose, and what was recorded before is gone or damaged: that is tampering, and what can
+    /// be put back without it is.
+    fn guard_in_its_stead(&mut self, head: &str) -> Result<Guard> {
+        self.found(
+            "what veri had recorded of git before the launch is gone or damaged: leave it alone. HEAD, index and \
+             ledger are put back to the last commit; what else was done to git's configuration, hooks and \
+             branches cannot be told"
+                .to_owned(),
+        )?;
+        let commit = match Oid::from_str(head) {
+            Ok(commit) if self.tree.git2().find_commit(commit).is_ok() => commit,
+            _ => self.tree.head()?,
+        };
+        let committed = self.committed_ledger(commit)?;
+        if let Some(now) = self
+            .ledger_file()?
+            .filter(|now| Some(now) != committed.as_ref())
+        {
+            let blob = self.tree.git2().blob(&now)?;
+            let said = format!("the ledger as it was found is kept as object {blob}");
+            self.say(Kind::Check, said)?;
+        }
+        if let Some(committed) = committed {
+            self.write_ledger(&committed)?;
+        }
+        self.tree.guard_from(self.issue_number, commit)
+    }
+
+    /// The newest launch of a developer after which nothing was settled.
+    pub(super) fn unsettled(&self) -> Option<&Line> {
+        let newest = self.lines.iter().rev().find(|l| {
+            l.fields.contains_key("settled")
+                || l.text("intent") == "launch" && l.actor == Role::Developer.as_str()
+        })?;
+        (!newest.fields.contains_key("settled")).then_some(newest)
     }
 
     /// Something that fails the check of the answer under way.
@@ -124,9 +195,13 @@ impl Run<'_> {
 
     /// What was found since the leaf was launched.
     fn findings(&self) -> Vec<String> {
+        self.findings_since(|l| l.text("intent") == "launch")
+    }
+
+    fn findings_since(&self, begins: impl Fn(&Line) -> bool) -> Vec<String> {
         let since = self.lines.iter().rev();
         let mut found: Vec<String> = since
-            .take_while(|l| l.text("intent") != "launch")
+            .take_while(|l| !begins(l))
             .filter_map(|l| Some(l.fields.get("finding")?.as_str()?.to_owned()))
             .collect();
         found.reverse();

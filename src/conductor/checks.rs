@@ -2,7 +2,9 @@
 
 use super::failures::{SetupFailed, StoppedInSuite};
 use super::leaves::oid;
+use super::recheck::shown;
 use super::run::Run;
+use super::suites::Recall;
 use crate::agent;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
@@ -16,13 +18,12 @@ use crate::ground::{Ground, Kind as GroundKind, Verify};
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
 use crate::machine::{Checked, Event, FeedbackKind, Work};
 use crate::role::Claim;
-use crate::suite::run::SuiteAsk;
-use crate::suite::{ResultKey, Results, SuiteEnd, SuiteRun, TestPaths};
+use crate::suite::{SuiteEnd, SuiteRun, TestPaths};
 use anyhow::{Result, anyhow};
 use git2::{Oid, Repository};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long a setup command may take.
@@ -70,7 +71,7 @@ impl Run<'_> {
     }
 
     /// A suite or setup of a conductor that was killed may still run in the ground: it is ended first.
-    pub(super) fn quiet(&self, records: &std::path::Path) -> Result<()> {
+    pub(super) fn quiet(&self, records: &Path) -> Result<()> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             if listed.end == End::StillRunning {
@@ -111,9 +112,19 @@ impl Run<'_> {
                 "The proving ground could not be set up: `{command}` ended with {ended:?}. Say how under [ground] \
                  setup in .veri.toml. The end of its output ({}):\n{}",
                 log.display(),
-                check::tail(&log, self.settings.tail_bytes())
+                crate::tail::of_log(&log, self.settings.tail_bytes())
             ))
             .into()),
+        }
+    }
+
+    /// Has a ground hold the declared file (`ground.env_file`); gives its hash, empty for none.
+    pub(super) fn declare_env_file(&self, ground: &mut Ground) -> Result<String> {
+        match &self.settings.config.ground.env_file {
+            Some(file) => {
+                ground.declare_env_file(&self.repo.checkout().join(file), Path::new(file))
+            }
+            None => Ok(String::new()),
         }
     }
 
@@ -133,9 +144,12 @@ impl Run<'_> {
             grace: leaf::DEFAULT_GRACE,
             output_cap: Some(self.settings.output_cap()),
         };
-        let mut running = leaf::start(&records, &spec)?;
-        let end = running.wait(None, &mut || self.glance());
-        let end = self.or_ended(end, &records, running.name())?;
+        let end = self.guarded(|run| {
+            let mut running = leaf::start(&records, &spec)?;
+            let end = running.wait(None, &mut || run.glance());
+            run.or_ended(end, &records, running.name())
+        })?;
+        self.mend_journal()?;
         Ok(match end {
             End::Done { code } => Ended::Code(code),
             End::KilledStuck { .. } => Ended::TimedOut,
@@ -146,101 +160,23 @@ impl Run<'_> {
         })
     }
 
-    /// Runs the suite or an extra check on a tree, or remembers what that gave.
-    pub(super) fn suite_on(&mut self, run: check::Run) -> Result<SuiteRun> {
-        let ready = self.ready()?;
-        let (name, command) = match run.what {
-            What::Suite => ("suite".to_owned(), ready.test_command.clone()),
-            What::Extra(index) => {
-                let command = self.settings.config.checks.get(index);
-                (
-                    format!("check-{}", index + 1),
-                    command
-                        .ok_or_else(|| anyhow!("no extra check {index}"))?
-                        .clone(),
-                )
-            }
-        };
-        let known = (ready.suite_ms > 0).then_some(ready.suite_ms);
-        let timeout = self.settings.suite_timeout(known);
-        self.bring_ground(run.tree)?;
-        let before = self.settings.config.ground.before_suite.clone();
-        let env = self.suite_env();
-        let results = Results::below(&self.home);
-        let tree = run.tree.to_string();
-        let mut ready = self
-            .ready
-            .take()
-            .ok_or_else(|| anyhow!("preflight has not begun"))?;
-        let setup = ready.ground.setup_key().to_owned();
-        let env_file = ready.env_file.clone();
-        let key = ResultKey {
-            tree: &tree,
-            command: &command,
-            before: before.as_deref().unwrap_or_default(),
-            setup: &setup,
-            env_file: &env_file,
-        };
-        if !run.again
-            && let Some(known) = results.get(&key)
-        {
-            self.ready = Some(ready);
-            return Ok(known);
-        }
-        let mut ask = SuiteAsk {
-            ground: &mut ready.ground,
-            tree: run.tree,
-            name: &name,
-            command: &command,
-            before: before.as_deref(),
-            env: &env,
-            timeout,
-        };
-        let ran = crate::suite::run::run(&mut ask, &mut |launch| self.supervise(launch));
-        if let Ok(ran) = &ran {
-            for path in &ran.debris {
-                if !ready.debris.contains(path) {
-                    ready.debris.push(path.clone());
-                }
-            }
-        }
-        self.ready = Some(ready);
-        let ran = ran?;
-        if let Some(path) = ran.altered.first() {
-            let path = String::from_utf8_lossy(path).escape_debug().to_string();
-            let said = format!(
-                "the suite changed tracked files of its checkout ({path} …); they are put right"
-            );
-            self.say(Kind::Check, said)?;
-        }
-        results.put(&key, &ran.run)
-    }
-
     /// 10. The suite and the extra checks pass on a tree, in a ground that is shown to be isolated.
     pub(super) fn run_baseline(&mut self, tree: Oid) -> Result<Baseline> {
         let records = self.ready()?.ground.records().to_owned();
         self.quiet(&records)?;
-        if let Some(file) = self.settings.config.ground.env_file.clone() {
-            let from = self.repo.checkout().join(&file);
-            let ready = self.ready_mut()?;
-            ready.env_file = ready
-                .ground
-                .declare_env_file(&from, &PathBuf::from(&file))?;
-        }
-        let run = self.suite_on(check::Run {
-            tree,
-            what: What::Suite,
-            again: false,
-        })?;
+        let mut ready = self
+            .ready
+            .take()
+            .ok_or_else(|| anyhow!("preflight has not begun"))?;
+        let declared = self.declare_env_file(&mut ready.ground);
+        self.ready = Some(ready);
+        self.ready_mut()?.env_file = declared?;
+        let run = self.suite_as(tree, What::Suite, Recall::Passes)?;
         self.baseline_passes(&run, "suite")?;
         let suite_ms = run.wall_ms.max(1);
         self.ready_mut()?.suite_ms = suite_ms;
         for index in 0..self.settings.config.checks.len() {
-            let run = self.suite_on(check::Run {
-                tree,
-                what: What::Extra(index),
-                again: false,
-            })?;
+            let run = self.suite_as(tree, What::Extra(index), Recall::Passes)?;
             self.baseline_passes(&run, "extra check")?;
         }
         let isolation = self.isolation(tree)?;
@@ -251,7 +187,7 @@ impl Run<'_> {
     }
 
     fn baseline_passes(&self, run: &SuiteRun, what: &str) -> Result<()> {
-        let tail = || check::tail(&run.log, self.settings.tail_bytes());
+        let tail = || crate::tail::of_log(&run.log, self.settings.tail_bytes());
         let command = &run.command;
         let log = run.log.display();
         Err(match &run.end {
@@ -347,7 +283,7 @@ impl Run<'_> {
                     .chain(script.as_deref())
                     .collect();
                 let env = self.suite_env();
-                let timeout = self.settings.suite_timeout(Some(self.ready()?.suite_ms));
+                let timeout = self.deadline(&command)?;
                 let checkouts = [self.repo.checkout().to_owned(), self.tree.path().to_owned()];
                 let mut ready = self
                     .ready
@@ -400,12 +336,7 @@ impl Run<'_> {
         let ground = Ground::acquire(&self.home, GroundKind::Verify)?;
         self.quiet(ground.records())?;
         let mut verify = Verify::make_in(ground, &repo, candidate, base)?;
-        if let Some(file) = self.settings.config.ground.env_file.clone() {
-            let from = self.repo.checkout().join(&file);
-            verify
-                .ground()
-                .declare_env_file(&from, &PathBuf::from(&file))?;
-        }
+        self.declare_env_file(verify.ground())?;
         self.set_up(candidate, verify.ground())?;
         Ok(verify)
     }
@@ -426,15 +357,15 @@ impl Run<'_> {
         if work.claim == Claim::Refactor && candidate == head {
             return Ok((Event::Checked(Checked::Unchanged), Value::Null));
         }
-        // What a verifier has rejected is not put to one again as it was. What failed for anything else (a check, the
-        // leaf's own exit code, tampering that was undone) is looked at again: it may be good by now, or always was.
-        let rejected = work
+        // What failed a check or was rejected is not looked at again as it was. What was sent back for anything else
+        // (the leaf's own exit code, tampering that was undone, a hook) is: it may be good by now, or always was; and
+        // a test that passes at once may be left as it is.
+        let refused = work
             .feedback
             .as_ref()
-            .is_some_and(|f| f.kind == FeedbackKind::Reject);
-        if candidate == start && rejected {
-            let reasons = vec!["nothing was changed since the rejected attempt".to_owned()];
-            return Ok((Event::Checked(Checked::Fails { reasons }), Value::Null));
+            .is_some_and(|f| matches!(f.kind, FeedbackKind::Check | FeedbackKind::Reject));
+        if candidate == start && refused && !work.passed_at_once {
+            return Ok((Event::Checked(Checked::Repeated), Value::Null));
         }
         let outcome = match self.establish(work, candidate) {
             Err(error) if error.is::<SetupFailed>() => {
@@ -443,11 +374,16 @@ impl Run<'_> {
             }
             outcome => outcome?,
         };
+        let reasons = self.findings_of_effect();
+        if !reasons.is_empty() && !matches!(outcome, Outcome::Bail(_) | Outcome::Stopped) {
+            return Ok((Event::Checked(Checked::Fails { reasons }), Value::Null));
+        }
+        self.seen.held = shown(work.claim, &outcome).map(|claim| (claim, candidate));
         self.checked(outcome)
     }
 
     /// What must hold of a candidate for its claim.
-    fn establish(&mut self, work: &Work, candidate: Oid) -> Result<Outcome> {
+    pub(super) fn establish(&mut self, work: &Work, candidate: Oid) -> Result<Outcome> {
         let repo = Repository::open(self.tree.path())?;
         let paths = self.test_paths()?;
         let from = match (work.claim, &work.red) {
@@ -460,8 +396,6 @@ impl Run<'_> {
             from,
             candidate,
             max_file_bytes: self.settings.max_file_bytes(),
-            tampered: &[],
-            tdd_touched: &[],
             extra_checks: self.settings.config.checks.len(),
             tail_bytes: self.settings.tail_bytes(),
         };
@@ -503,19 +437,6 @@ impl Run<'_> {
         })
     }
 
-    /// The checks of a claim on the tree that a hook made of its candidate; None when they hold.
-    pub(super) fn check_again(&mut self, work: &Work, got: Oid) -> Result<Option<Vec<String>>> {
-        match self.establish(work, got)? {
-            Outcome::Holds { .. } => Ok(None),
-            Outcome::Failed { reasons, .. } => Ok(Some(reasons)),
-            Outcome::Unchanged => Ok(Some(vec!["hooks took back every change".to_owned()])),
-            Outcome::PassesAtOnce { .. } if work.claim == Claim::AlreadyThere => Ok(None),
-            Outcome::PassesAtOnce { .. } => Ok(Some(vec!["the test passes at once".to_owned()])),
-            Outcome::Bail(bail) => Err(bail.into()),
-            Outcome::Stopped => Err(StoppedInSuite.into()),
-        }
-    }
-
     /// An approved already-there claim: the verifier's patch must make the suite fail.
     pub(super) fn prove(&mut self, work: &Work) -> Result<(Event, Value)> {
         let crate::machine::Stage::Prove { patch } = &work.stage else {
@@ -529,39 +450,41 @@ impl Run<'_> {
             from: self.tree.head_tree()?,
             candidate: oid(work.candidate.as_ref())?,
             max_file_bytes: self.settings.max_file_bytes(),
-            tampered: &[],
-            tdd_touched: &[],
             extra_checks: 0,
             tail_bytes: self.settings.tail_bytes(),
         };
-        Ok(
-            match check::breaks_with(&ask, patch, &mut |run| self.suite_on(run))? {
-                Breaks::Shown { run } => (
-                    Event::Proved {
-                        shown: true,
-                        reasons: Vec::new(),
-                    },
-                    json!({ "runs": [*run] }),
-                ),
-                Breaks::Refused { why } => {
-                    let reasons = vec![format!(
-                        "the test passes at once, and the change of the code that should make it fail shows nothing ({why}): \
-                     the test proves nothing"
-                    )];
-                    (
-                        Event::Proved {
-                            shown: false,
-                            reasons,
-                        },
-                        Value::Null,
-                    )
-                }
-                Breaks::Ended(outcome) => match *outcome {
-                    Outcome::Bail(bail) => return Err(bail.into()),
-                    _ => return Err(StoppedInSuite.into()),
+        let breaks = check::breaks_with(&ask, patch, &mut |run| self.suite_on(run))?;
+        let reasons = self.findings_of_effect();
+        if !reasons.is_empty() && !matches!(breaks, Breaks::Ended(_)) {
+            let shown = false;
+            return Ok((Event::Proved { shown, reasons }, Value::Null));
+        }
+        Ok(match breaks {
+            Breaks::Shown { run } => (
+                Event::Proved {
+                    shown: true,
+                    reasons: Vec::new(),
                 },
+                json!({ "runs": [*run] }),
+            ),
+            Breaks::Refused { why } => {
+                let reasons = vec![format!(
+                    "the test passes at once, and the change of the code that should make it fail shows nothing ({why}): \
+                     the test proves nothing"
+                )];
+                (
+                    Event::Proved {
+                        shown: false,
+                        reasons,
+                    },
+                    Value::Null,
+                )
+            }
+            Breaks::Ended(outcome) => match *outcome {
+                Outcome::Bail(bail) => return Err(bail.into()),
+                _ => return Err(StoppedInSuite.into()),
             },
-        )
+        })
     }
 
     /// The tree of the branch as it is, for acceptance.

@@ -1,30 +1,27 @@
 //! Commits and the ledger: the plan, the approved red, the finished step, and a person's own edits.
 
 use super::leaves::oid;
-use super::making::Made;
 use super::record::{Entry, of_work};
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
-use crate::git::{Pushed, issue_branch_name, tree};
+use crate::git::{Commit, Committed, Pushed, issue_branch_name, message, tree};
 use crate::ledger::{Ledger, NewLedger};
-use crate::machine::{Event, KeptRed, Stage, Step, Tree, Work};
+use crate::machine::{Event, Stage, Step, Work};
 use crate::plan::{Plan, PlanErrorKind};
 use crate::role::Claim;
 use anyhow::{Context, Result, anyhow};
 use git2::Oid;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How long a push may take.
 const PUSH_DEADLINE: Duration = Duration::from_secs(300);
 
-/// The message of the ref that keeps an approved red: what it was approved for.
-#[derive(Debug, Serialize, Deserialize)]
-struct RedKey {
-    title: String,
-    criteria: Vec<String>,
+/// What a commit attempt came to.
+enum Made {
+    Commit(Oid),
+    Refused(Vec<String>),
 }
 
 impl Run<'_> {
@@ -51,6 +48,45 @@ impl Run<'_> {
         std::io::Write::write_all(&mut new, bytes).with_context(what)?;
         new.persist(&path).map_err(|e| e.error).with_context(what)?;
         Ok(())
+    }
+
+    /// The whole message of a commit: the subject by the configured template, and the trailers.
+    pub(super) fn message(&self, subject: &str, phase: &str, step: Option<u32>) -> Result<String> {
+        Ok(message(
+            &self.subject(subject, phase)?,
+            &self.trailers(phase, step),
+        ))
+    }
+
+    fn subject(&self, subject: &str, phase: &str) -> Result<String> {
+        let Some(template) = &self.settings.config.commit.subject else {
+            return Ok(subject.to_owned());
+        };
+        let rendered = minijinja::Environment::new().render_str(
+            template,
+            minijinja::context! { subject, phase, issue => self.issue_number },
+        );
+        let rendered = rendered
+            .map_err(|e| Bail::needs_user(format!("commit.subject cannot be used: {e}.")))?;
+        match rendered.lines().next() {
+            Some(line) if !line.trim().is_empty() => Ok(line.to_owned()),
+            _ => Err(Bail::needs_user("commit.subject gives an empty subject.").into()),
+        }
+    }
+
+    pub(super) fn trailers(&self, phase: &str, step: Option<u32>) -> Vec<(String, String)> {
+        let mut trailers = vec![(
+            "Veri-Issue".to_owned(),
+            self.forge.issue_ref(self.issue_number),
+        )];
+        if let Some(step) = step {
+            trailers.push(("Veri-Step".to_owned(), step.to_string()));
+        }
+        trailers.push(("Veri-Phase".to_owned(), phase.to_owned()));
+        if let Some(skill) = &self.source.skill_commit {
+            trailers.push(("Veri-Snapshot".to_owned(), skill.clone()));
+        }
+        trailers
     }
 
     pub(super) fn commit_plan(&mut self, plan: &Plan) -> Result<(Event, Value)> {
@@ -145,14 +181,11 @@ impl Run<'_> {
         };
         let head_tree = self.tree.head_tree()?.to_string();
         let moved = committed.is_none() && self.is_moved(&head_tree);
-        let mut said = json!({ "head_tree": head_tree });
-        if moved {
-            said["said"] = json!(
-                "somebody has changed the branch since: unfinished work is begun again on top of it"
-            );
-            if let Some(work) = &work {
-                self.put_work_aside(work)?;
-            }
+        let mut fields = json!({ "head_tree": head_tree });
+        if let (true, Some(work)) = (moved, &work) {
+            let words = "somebody has changed the branch since: unfinished work is begun again on top of it";
+            self.say(Kind::Plan, words)?;
+            self.put_work_aside(work)?;
         }
         if let (Some(commit), Some(work)) = (committed, &work) {
             let fields = json!({ "what": "step", "commit": commit.to_string() });
@@ -163,12 +196,12 @@ impl Run<'_> {
             self.after_commit(work, edit);
         }
         if self.commit_hand_edit()? {
-            let before = said.get("said").and_then(Value::as_str);
+            let before = fields.get("said").and_then(Value::as_str);
             let before = before.map_or(String::new(), |b| format!("{b}; "));
-            said["said"] = json!(format!(
+            fields["said"] = json!(format!(
                 "{before}the ledger was edited by hand; it is committed"
             ));
-            said["by_hand"] = json!(true);
+            fields["by_hand"] = json!(true);
         }
         let ledger = self.ledger_in_force()?;
         let steps = ledger
@@ -188,88 +221,7 @@ impl Run<'_> {
             committed: committed.map(|c| c.to_string()),
             moved,
         };
-        Ok((event, said))
-    }
-
-    /// The approved red that was kept for what the branch holds, ledgers aside.
-    fn kept_red(&self) -> Result<Option<KeptRed>> {
-        let Some(saved) = self.tree.refs(self.issue_number).load("red")? else {
-            return Ok(None);
-        };
-        let Ok(key) = serde_json::from_str::<RedKey>(saved.message.trim()) else {
-            return Ok(None);
-        };
-        let repo = self.tree.git2();
-        let files = |commit| tree::without_tdd(repo, tree::of_commit(repo, commit)?);
-        let fits = match saved.parent {
-            Some(parent) => files(parent)? == self.tree.head_tree()?,
-            None => false,
-        };
-        Ok(fits.then(|| KeptRed {
-            title: key.title,
-            criteria: key.criteria,
-            tree: Tree(saved.tree.to_string()),
-        }))
-    }
-
-    /// Whether the claim under way cannot be gone on with: its trees are gone, or somebody else's commits
-    /// came onto the branch since, which its trees would take back.
-    fn is_moved(&self, head_tree: &str) -> bool {
-        let repo = self.tree.git2();
-        let gone = |tree: &Tree| Oid::from_str(&tree.0).is_ok_and(|id| repo.find_tree(id).is_err());
-        let work = self.state.work.as_ref();
-        self.known_head_tree()
-            .is_some_and(|known| known != head_tree)
-            || work.is_some_and(|w| w.trees().into_iter().any(gone))
-    }
-
-    /// The tree of the branch as this run last saw or made it.
-    fn known_head_tree(&self) -> Option<&str> {
-        let mut lines = self.lines.iter().rev();
-        lines.find_map(|l| l.fields.get("head_tree")?.as_str())
-    }
-
-    /// Keeps what there is of a claim that is begun again: nothing that was approved or paid for is just gone.
-    fn put_work_aside(&mut self, work: &Work) -> Result<()> {
-        let repo = self.tree.git2();
-        let refs = self.tree.refs(self.issue_number);
-        let before = refs.load("candidate")?.and_then(|saved| saved.parent);
-        for tree in work.trees() {
-            let tree = oid(Some(tree))?;
-            if repo.find_tree(tree).is_ok() {
-                refs.discard(tree, before, "work on a branch that has moved on since")?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn keep_red(&mut self, work: &Work) -> Result<(Event, Value)> {
-        let tree = oid(work.candidate.as_ref())?;
-        let key = RedKey {
-            title: work.step.title.clone(),
-            criteria: work.step.criteria.clone(),
-        };
-        let message = serde_json::to_string(&key)?;
-        self.tree
-            .refs(self.issue_number)
-            .save("red", tree, Some(self.tree.head()?), &message)?;
-        Ok((Event::RedKept, json!({ "tree": tree.to_string() })))
-    }
-
-    /// An approved red that no longer fits the ledger goes to the discarded work.
-    pub(super) fn put_red_aside(&mut self, red: &Tree) {
-        let aside = || -> Result<()> {
-            self.tree.discard(
-                self.issue_number,
-                oid(Some(red))?,
-                "an approved test whose step was changed by hand",
-            )?;
-            self.tree.refs(self.issue_number).delete("red")
-        };
-        if let Err(error) = aside() {
-            let said = format!("the approved test could not be put aside: {error:#}");
-            drop(self.say(Kind::Check, said));
-        }
+        Ok((event, fields))
     }
 
     /// Commits the approved candidate; the tick is in the commit that earns it.
@@ -292,6 +244,9 @@ impl Run<'_> {
                 ),
             )
             .into());
+        }
+        if let Some(reasons) = self.not_to_be_committed(work, candidate)? {
+            return Ok((Event::CommitRefused { reasons }, Value::Null));
         }
         let before = self.ledger_in_force()?;
         let edit = self.edit_since(parent)?;
@@ -341,44 +296,123 @@ impl Run<'_> {
         refs.delete("candidate")?;
         if work.claim != Claim::Refactor {
             refs.delete("red")?;
+            refs.delete("reopened")?;
         }
         self.restore_after(work, edit)
     }
 
-    /// The commit of this claim, when it was made already: by its trailers, among those that came onto the
-    /// branch since it was first intended.
-    fn committed_already(&self, work: &Work) -> Result<Option<Oid>> {
-        let since = self
-            .lines
-            .iter()
-            .rev()
-            .take_while(|l| !matches!(l.event, Kind::Verdict) && l.text("what") != "breaks-with")
-            .filter(|l| l.text("intent") == "commit")
-            .last();
-        let Some(Ok(before)) = since.map(|l| Oid::from_str(l.text("head"))) else {
-            return Ok(None);
-        };
-        let repo = self.tree.git2();
-        if repo.find_commit(before).is_err() {
-            return Ok(None);
-        }
-        let mut wanted = self.trailers(work.claim.phase().as_str(), Some(work.step.number));
-        wanted.retain(|(key, _)| key != "Veri-Snapshot");
-        let mut walk = repo.revwalk()?;
-        walk.push(self.tree.head()?)?;
-        walk.hide(before)?;
-        for id in walk {
-            let id = id?;
-            let commit = repo.find_commit(id)?;
-            let text = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-            let has = |(key, value): &(String, String)| {
-                text.lines().any(|l| l == format!("{key}: {value}"))
-            };
-            if wanted.iter().all(has) {
-                return Ok(Some(id));
+    /// A tree that hooks changed while it was committed is checked once more, and committed as it is.
+    fn make_checked_commit(
+        &mut self,
+        work: &Work,
+        candidate: Oid,
+        ledger: &Ledger,
+        subject: &str,
+        phase: &str,
+        parent: Oid,
+    ) -> Result<Made> {
+        let mut tree = candidate;
+        for last in [false, true] {
+            match self.try_commit(
+                tree,
+                ledger.as_bytes(),
+                subject,
+                phase,
+                Some(work.step.number),
+                parent,
+            )? {
+                Committed::TreeDiffers { got } if !last => {
+                    if let Some(reasons) = self.check_again(work, got)? {
+                        return Ok(Made::Refused(reasons));
+                    }
+                    tree = got;
+                }
+                ended => return self.made(ended, ledger.as_bytes(), parent),
             }
         }
-        Ok(None)
+        Err(anyhow!("a commit was tried twice and has no end"))
+    }
+
+    fn make_commit(
+        &mut self,
+        tree: Oid,
+        ledger: &[u8],
+        subject: &str,
+        phase: &str,
+        step: Option<u32>,
+        parent: Oid,
+    ) -> Result<Made> {
+        let ended = self.try_commit(tree, ledger, subject, phase, step, parent)?;
+        self.made(ended, ledger, parent)
+    }
+
+    fn try_commit(
+        &mut self,
+        tree: Oid,
+        ledger: &[u8],
+        subject: &str,
+        phase: &str,
+        step: Option<u32>,
+        parent: Oid,
+    ) -> Result<Committed> {
+        let subject = self.subject(subject, phase)?;
+        let trailers = self.trailers(phase, step);
+        self.tree.commit(
+            &Commit {
+                tree,
+                ledger_path: &self.ledger_path(),
+                ledger,
+                subject: &subject,
+                trailers: &trailers,
+                parent,
+            },
+            self.settings.hook_deadline(),
+        )
+    }
+
+    fn made(&mut self, ended: Committed, ledger: &[u8], parent: Oid) -> Result<Made> {
+        match ended {
+            Committed::Done(commit) | Committed::Already(commit) => Ok(Made::Commit(commit)),
+            Committed::LedgerChanged { oid, bytes } => {
+                let path = self.ledger_path();
+                let why = match (self.parse_ledger(&bytes), self.parse_ledger(ledger)) {
+                    (Ok(now), Ok(meant)) if now.steps() == meant.steps() => return Ok(Made::Commit(oid)),
+                    (Ok(_), Ok(_)) => "has other steps or ticks".to_owned(),
+                    (Err(e), _) | (_, Err(e)) => format!("cannot be read any more: {e:#}"),
+                };
+                self.tree.take_back(oid, parent, &path)?;
+                Err(Bail::needs_user(format!(
+                    "A hook changed the ledger {path} while it was committed, so that it {why}. The commit was taken \
+                     back. Exclude that path from the hook, then run again."
+                ))
+                .into())
+            }
+            Committed::Refused { words, about_ledger: false } => {
+                Ok(Made::Refused(vec![format!("the pre-commit hook refused the commit:\n{words}")]))
+            }
+            Committed::Refused { words, about_ledger: true } => Err(Bail::needs_user(format!(
+                "A hook refuses the ledger {}, which no change of the work can mend; exclude that path from it:\n{words}",
+                self.ledger_path()
+            ))
+            .into()),
+            Committed::Cannot { words } => Err(Bail::needs_user(format!(
+                "git refused the commit in a way that no change of the work can mend:\n{words}"
+            ))
+            .into()),
+            Committed::TimedOut => Err(Bail::new(
+                Cause::GitFailed,
+                format!(
+                    "A commit did not end within {} seconds (limits.hook_timeout): a hook or the signing program hangs.",
+                    self.settings.hook_deadline().as_secs()
+                ),
+            )
+            .into()),
+            Committed::TreeDiffers { got } => Err(Bail::new(
+                Cause::GitFailed,
+                format!("A hook changes what is committed each time (tree {got} instead of the one that was checked): the commit was taken back."),
+            )
+            .into()),
+        }
     }
 
     /// Drops an unfinished refactor: what there is of it is kept aside.

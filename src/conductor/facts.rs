@@ -2,20 +2,19 @@
 //!
 //! Everything is read back from what was recorded, so that a resumed run tells the same story.
 
+use super::evidence::{accepted_evidence, evidence_of, eyes_of, note, tests_of};
 use super::run::Run;
-use crate::check::Evidence;
+use super::stories::tell;
 use crate::event::{Kind, Line, PhaseWord, started_leaves};
 use crate::forge::facts::{
-    self, Answer, Attempt, Check, Eye, EyeKind, FileChange, LedgerLine, Merge, PhaseStory,
-    PullFacts, Refactor, StepKind, StepStory, Tests, Verdict,
+    self, EyeKind, FileChange, LedgerLine, Merge, PullFacts, Refactor, StepKind, StepStory,
 };
 use crate::git::{issue_branch_name, tree};
 use crate::ledger::Ledger;
-use crate::role::{Claim, Phase};
+use crate::role::Claim;
+use crate::role::Phase;
 use anyhow::Result;
 use git2::{Oid, Repository};
-use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// How many commits of the branch are looked at.
 const COMMITS: usize = 1000;
@@ -106,7 +105,12 @@ impl Run<'_> {
                 .iter()
                 .filter(|l| l.step == Some(step.number) && l.title == step.title)
                 .collect();
-            let evidence = accepted_evidence(&lines);
+            let mut evidence = accepted_evidence(&lines);
+            // What was seen of a refactor that was dropped is nothing that is in the branch.
+            if !own.iter().any(|c| c.phase == Some(Phase::Refactor)) {
+                evidence.retain(|(claim, _)| claim != Claim::Refactor.as_str());
+            }
+            let recorded = |claim: Claim| evidence.iter().any(|(known, _)| known == claim.as_str());
             if own.is_empty() {
                 eye.push(note(EyeKind::ByHandTick, Some(step.number), &step.title));
             }
@@ -115,9 +119,11 @@ impl Run<'_> {
                 .iter()
                 .any(|l| l.text("what") == "breaks-with" && l.text("result") == "holds");
             let kind = match &step.no_test {
-                Some(why) => StepKind::NoTest(why.clone()),
+                Some(why) if !own.is_empty() => StepKind::NoTest(why.clone()),
+                _ if own.is_empty() => StepKind::ByHand,
                 None if already => StepKind::AlreadyThere,
-                None => StepKind::Tested,
+                None if recorded(Claim::Red) && recorded(Claim::Green) => StepKind::Tested,
+                _ => StepKind::NotOnRecord,
             };
             let story = stories.iter().find(|s| s.number == step.number);
             steps.push(facts::Step {
@@ -290,126 +296,6 @@ fn phase_of(word: &str) -> Option<Phase> {
     }
 }
 
-fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
-    Eye {
-        what,
-        step,
-        detail: detail.to_owned(),
-    }
-}
-
-fn evidence_of(line: &Line) -> Option<Evidence> {
-    serde_json::from_value(line.fields.get("evidence")?.clone()).ok()
-}
-
-/// The evidence of the last check of each claim that held.
-fn accepted_evidence(lines: &[&Line]) -> Vec<(String, Evidence)> {
-    let mut found: Vec<(String, Evidence)> = Vec::new();
-    for line in lines {
-        if line.event != Kind::Check || !matches!(line.text("result"), "holds" | "passes-at-once") {
-            continue;
-        }
-        let Some(evidence) = evidence_of(line) else {
-            continue;
-        };
-        let claim = line.text("what").to_owned();
-        found.retain(|(known, _)| *known != claim);
-        found.push((claim, evidence));
-    }
-    found
-}
-
-fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
-    let mut tests: Vec<Tests> = Vec::new();
-    let mut add = |path: &str, name: Option<&str>| {
-        let at = match tests.iter().position(|t| t.path == path) {
-            Some(at) => at,
-            None => {
-                tests.push(Tests {
-                    path: path.to_owned(),
-                    names: Vec::new(),
-                });
-                tests.len() - 1
-            }
-        };
-        if let (Some(name), Some(entry)) = (name, tests.get_mut(at))
-            && !entry.names.iter().any(|n| n == name)
-        {
-            entry.names.push(name.to_owned());
-        }
-    };
-    for (_, evidence) in evidence.iter().filter(|(claim, _)| claim != "refactor") {
-        let change = &evidence.change;
-        for path in change
-            .test_files_added
-            .iter()
-            .chain(&change.test_files_changed)
-        {
-            add(path, None);
-        }
-        for item in change
-            .test_items_added
-            .iter()
-            .chain(&change.test_items_changed)
-            .chain(&change.test_functions)
-        {
-            add(&item.file, test_name(&item.name).as_deref());
-        }
-    }
-    tests
-}
-
-/// The name of a test function as its runner prints it: `tests::fn refuses` is `tests::refuses`.
-/// Modules, imports and macros beside the tests are not tests.
-fn test_name(item: &str) -> Option<String> {
-    match item.rsplit_once("fn ") {
-        Some((place, name)) if place.is_empty() || place.ends_with("::") => {
-            Some(format!("{place}{name}"))
-        }
-        _ => None,
-    }
-}
-
-fn eyes_of(step: u32, evidence: &[(String, Evidence)], lines: &[&Line]) -> Vec<Eye> {
-    let mut eyes = Vec::new();
-    let reopened: BTreeSet<String> = lines
-        .iter()
-        .filter_map(|l| l.fields.get("reopen_red")?.as_array())
-        .flatten()
-        .filter_map(|r| {
-            Some(format!(
-                "{}: {}",
-                r.get("test")?.as_str()?,
-                r.get("why")?.as_str()?
-            ))
-        })
-        .collect();
-    eyes.extend(
-        reopened
-            .iter()
-            .map(|detail| note(EyeKind::ReopenedTest, Some(step), detail)),
-    );
-    for (claim, Evidence { change, .. }) in evidence {
-        let listed = &change.listed;
-        let mut say = |what, paths: &[String]| {
-            if !paths.is_empty() {
-                eyes.push(note(what, Some(step), &paths.join(", ")));
-            }
-        };
-        say(EyeKind::CiHooksConfig, &listed.ci);
-        say(EyeKind::CiHooksConfig, &listed.hooks);
-        say(EyeKind::CiHooksConfig, &listed.veri_files);
-        say(EyeKind::CiHooksConfig, &change.runner_changed);
-        say(EyeKind::Dependencies, &listed.dependencies);
-        if claim == "red" {
-            say(EyeKind::ExistingTest, &change.existing_tests_changed);
-            say(EyeKind::Stub, &listed.stubs);
-        }
-    }
-    eyes.dedup();
-    eyes
-}
-
 fn refactor_of(commits: &[&BranchCommit], lines: &[&Line]) -> Refactor {
     if commits.iter().any(|c| c.phase == Some(Phase::Refactor)) {
         return Refactor::Done;
@@ -462,119 +348,6 @@ fn files_changed(repo: &Repository, commits: &[&BranchCommit]) -> Result<Vec<Fil
         }
     }
     Ok(files)
-}
-
-/// Adds a line's news to the story of its step.
-fn tell(story: &mut StepStory, line: &Line) {
-    let Some(phase) = line.phase else { return };
-    let phase = match phase {
-        PhaseWord::Plan => Phase::Plan,
-        PhaseWord::Red => Phase::Red,
-        PhaseWord::Green => Phase::Green,
-        PhaseWord::Refactor => Phase::Refactor,
-    };
-    let at = match story.phases.iter().rposition(|p| p.phase == phase) {
-        Some(at) => at,
-        None => {
-            story.phases.push(PhaseStory {
-                phase,
-                attempts: Vec::new(),
-                outcome: None,
-            });
-            story.phases.len() - 1
-        }
-    };
-    let Some(part) = story.phases.get_mut(at) else {
-        return;
-    };
-    let claim = match (line.text("what"), phase) {
-        ("already-there" | "breaks-with", _) => Claim::AlreadyThere,
-        ("no-test", _) => Claim::NoTest,
-        (_, Phase::Red | Phase::Plan) => Claim::Red,
-        (_, Phase::Green) => Claim::Green,
-        (_, Phase::Refactor) => Claim::Refactor,
-    };
-    let number = line.attempt.unwrap_or(1);
-    if !matches!(
-        line.event,
-        Kind::Launch | Kind::Exit | Kind::Check | Kind::Verdict | Kind::Commit
-    ) {
-        return;
-    }
-    if part.attempts.last().is_none_or(|a| a.number != number) {
-        part.attempts.push(Attempt {
-            number,
-            claim,
-            ended: None,
-            checks: Vec::new(),
-            verdicts: Vec::new(),
-        });
-    }
-    let Some(attempt) = part.attempts.last_mut() else {
-        return;
-    };
-    if line.text("what") == "no-test" {
-        attempt.claim = Claim::NoTest;
-    }
-    let reasons = || -> Vec<String> {
-        let list = line.fields.get("reasons").and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .filter_map(|r| Some(r.as_str()?.to_owned()))
-            .collect()
-    };
-    match line.event {
-        Kind::Exit if !matches!(line.text("end"), "answered" | "") && line.ends_a_leaf() => {
-            attempt.ended = Some(format!("{} {}", line.actor, line.text("said")));
-        }
-        Kind::Check if line.fields.contains_key("result") => {
-            let passed = matches!(line.text("result"), "holds" | "unchanged");
-            let said = line.text("said").trim_start_matches("check: ").to_owned();
-            let evidence = (!passed)
-                .then(|| reasons().join("\n\n"))
-                .filter(|e| !e.is_empty());
-            attempt.checks.push(Check {
-                passed,
-                what: said,
-                evidence,
-            });
-        }
-        Kind::Check if line.text("what") == "refactor-dropped" => {
-            part.outcome = Some("dropped; the step stands".to_owned());
-        }
-        Kind::Verdict => {
-            let answer = match line.text("verdict") {
-                "approve" => Answer::Approve,
-                "reject" => Answer::Reject,
-                _ => {
-                    attempt.ended = Some(format!(
-                        "the verifier's answer could not be read: {}",
-                        reasons().join("; ")
-                    ));
-                    return;
-                }
-            };
-            let claim = attempt.claim;
-            attempt.verdicts.push(Verdict {
-                claim,
-                attempt: number,
-                answer,
-                reasons: reasons(),
-            });
-        }
-        Kind::Commit => match line.text("what") {
-            "red" => part.outcome = Some("approved; kept for green".to_owned()),
-            "step" => {
-                let commit: String = line.text("commit").chars().take(9).collect();
-                part.outcome = Some(format!("committed as {commit}"));
-            }
-            _ => {}
-        },
-        _ => {}
-    }
-    if line.event == Kind::Check && line.text("result") == "unchanged" && phase == Phase::Refactor {
-        part.outcome = Some("nothing to refactor".to_owned());
-    }
 }
 
 /// Whether each criterion is served by a ticked step; names those that are not.

@@ -2,6 +2,8 @@
 
 use crate::cause::{Bail, Cause};
 use crate::machine::Effect;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// A suite was ended by a stop request of mode now.
 #[derive(Debug, thiserror::Error)]
@@ -13,10 +15,10 @@ pub(super) struct StoppedInSuite;
 #[error("{0}")]
 pub(super) struct SetupFailed(pub(super) String);
 
-/// The cause of a failure, from its recorded facts: a `Bail` in the chain, the kind of an io error, or
-/// what the effect was about.
-pub(super) fn classify(error: &anyhow::Error, effect: &Effect) -> Bail {
-    if let Some(bail) = known_cause(error) {
+/// The cause of a failure, from its recorded facts: a `Bail` in the chain, the kind of an io error, one of veri's
+/// own folders that is gone, or what the effect was about.
+pub(super) fn classify(error: &anyhow::Error, effect: &Effect, own: &[PathBuf]) -> Bail {
+    if let Some(bail) = known_cause(error).or_else(|| vanished(error, own)) {
         return bail;
     }
     let cause = match effect {
@@ -47,21 +49,37 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     if of_git.is_some_and(|e| full.iter().any(|words| e.message().contains(words))) {
         return Some(storage_failed(error));
     }
-    use std::io::ErrorKind as K;
-    let io = error
-        .chain()
-        .find_map(|e| e.downcast_ref::<std::io::Error>())?;
+    use ErrorKind as K;
     let storage = matches!(
-        io.kind(),
+        kind_of(error)?,
         K::StorageFull
             | K::QuotaExceeded
             | K::ReadOnlyFilesystem
             | K::PermissionDenied
-            | K::NotFound
             | K::FileTooLarge
             | K::NotADirectory
     );
     storage.then(|| storage_failed(error))
+}
+
+/// The cause of an error that something was not found, when what is gone is a folder of veri's own: any other thing
+/// that is missing (a program, a file that somebody named) is no fault of the storage.
+pub(super) fn vanished(error: &anyhow::Error, own: &[PathBuf]) -> Option<Bail> {
+    if kind_of(error)? != ErrorKind::NotFound {
+        return None;
+    }
+    let gone = |folder: &&PathBuf| !Path::is_dir(folder);
+    let folder = own.iter().find(gone)?;
+    Some(storage_failed(&anyhow::anyhow!(
+        "{error:#}. The folder {} is gone",
+        folder.display()
+    )))
+}
+
+fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
+    let io =
+        |e: &(dyn std::error::Error + 'static)| Some(e.downcast_ref::<std::io::Error>()?.kind());
+    error.chain().find_map(io)
 }
 
 fn storage_failed(error: &anyhow::Error) -> Bail {
@@ -69,4 +87,38 @@ fn storage_failed(error: &anyhow::Error) -> Bail {
         Cause::StorageFailed,
         format!("{error:#}. Nothing finished is lost: make room or give access, and run again."),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    fn missing(what: &str) -> anyhow::Error {
+        Err::<(), _>(std::io::Error::from(ErrorKind::NotFound))
+            .context(format!("reading {what}"))
+            .unwrap_err()
+    }
+
+    #[test]
+    fn what_is_missing_is_the_storages_fault_only_when_a_folder_of_veris_own_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = [dir.path().to_owned(), dir.path().join("work")];
+        std::fs::create_dir(&own[1]).unwrap();
+        let error = missing("a program");
+        let cause = |effect| classify(&error, &effect, &own).cause;
+        assert_eq!(cause(Effect::ReadLedger), Cause::GitFailed);
+        assert_eq!(cause(Effect::Publish), Cause::ForgeFailed);
+        std::fs::remove_dir(&own[1]).unwrap();
+        let bail = classify(&error, &Effect::ReadLedger, &own);
+        assert_eq!(bail.cause, Cause::StorageFailed);
+        assert!(bail.detail.contains("work is gone"), "{}", bail.detail);
+    }
+
+    #[test]
+    fn a_full_disk_is_the_storages_fault_wherever_it_shows() {
+        let full = anyhow::Error::from(std::io::Error::from(ErrorKind::StorageFull));
+        let bail = classify(&full.context("writing"), &Effect::Publish, &[]);
+        assert_eq!(bail.cause, Cause::StorageFailed);
+    }
 }

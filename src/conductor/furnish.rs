@@ -4,6 +4,7 @@
 
 use super::failures::StoppedInSuite;
 use super::run::Run;
+use crate::cause::Bail;
 use crate::event::Kind;
 use crate::git::{Status, tree};
 use crate::ground::command::{Ended, Launch, shell};
@@ -60,12 +61,11 @@ impl Run<'_> {
         // Whatever it made or changed beside what git ignores is not the developer's.
         let after = self.tree.candidate(&[])?;
         let changes = tree::changed_paths(self.tree.git2(), now, after)?;
-        let ready = self.ready_mut()?;
-        for change in changes {
-            if change.status == Status::Added && !ready.debris.contains(&change.path) {
-                ready.debris.push(change.path);
-            }
-        }
+        let added = changes
+            .into_iter()
+            .filter(|change| change.status == Status::Added);
+        let added: Vec<_> = added.map(|change| change.path).collect();
+        self.learn_debris(&added)?;
         std::fs::write(&kept, key).with_context(|| format!("cannot write {}", kept.display()))
     }
 
@@ -95,8 +95,12 @@ impl Run<'_> {
         if to.exists() {
             return Ok(());
         }
-        std::fs::copy(&from, &to)
-            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-        Ok(())
+        let content = std::fs::read(&from).map_err(|e| {
+            Bail::needs_user(format!(
+                "ground.env_file names {}, which cannot be read: {e}. Make the file, or take the key out",
+                from.display()
+            ))
+        })?;
+        std::fs::write(&to, content).with_context(|| format!("cannot write {}", to.display()))
     }
 }

@@ -1,6 +1,7 @@
 //! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
 
 use super::launch_files::{Files, not_found};
+use super::pick_up::is;
 use super::record::{Entry, of_leaf};
 use super::run::{JOURNAL_TOUCHED, Run};
 use crate::agent::{self, Launch, Place, Seclusion};
@@ -17,8 +18,8 @@ use crate::ledger::Ledger;
 use crate::machine::{Answer, Event, Feedback, FeedbackKind, From, Leaf, LeafEnd, Reopen, Tree};
 use crate::plan;
 use crate::prompt::{
-    DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt, Rationale,
-    RejectReason, Setback, Start, StepText, Task,
+    CutShort, DeveloperInputs, DeveloperPrompt, Kept, Nonce, PlannerInputs, PlannerPrompt,
+    Rationale, RejectReason, Setback, Start, StepText, Task,
 };
 use crate::role::{Claim, Role, StopMode, leaf_name};
 use crate::tail::tail;
@@ -121,8 +122,9 @@ impl Run<'_> {
         ))?;
         self.settle_guard()?;
         let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
-        let kept = self.set_aside(start, &why)?.or(self.kept.take());
-        let kept = kept.map(|reference| Kept { reference });
+        if let Some(kept) = self.set_aside(start, &why)? {
+            self.write(self.kept_aside(Kind::Check, &kept))?;
+        }
         self.restore(start)?;
         self.furnish()?;
         let records = self.records()?;
@@ -136,7 +138,18 @@ impl Run<'_> {
             .ok_or_else(|| anyhow!("a developer without a step"))?;
         let ledger = self.ledger_in_force()?;
         let step = step_text(&ledger, work.step.number)?;
-        let setback = setback(leaf, work.feedback.as_ref(), timeout);
+        let setback = work.feedback.as_ref().map(setback);
+        let cut_short = match (leaf.launch > 1, work.cut_off) {
+            (_, true) => Some(CutShort::CutOff),
+            (true, false) => Some(CutShort::Stuck(timeout.as_secs())),
+            (false, false) => None,
+        };
+        // What is in the working tree need not be looked for.
+        let begun_anew = matches!(leaf.from, From::Head) || leaf.attempt == 1;
+        let kept = (begun_anew || cut_short.is_some())
+            .then(|| self.kept_lately())
+            .flatten()
+            .map(|reference| Kept { reference });
         let reopened: Vec<answer::Reopen> = work
             .reopened
             .iter()
@@ -163,19 +176,18 @@ impl Run<'_> {
                 attempt: leaf.attempt,
                 reopened: &reopened,
                 setback: setback.as_ref(),
-                start: if leaf.attempt > 1 {
-                    Start::FromCandidate
-                } else {
-                    Start::Fresh
+                start: match begun_anew {
+                    true => Start::Fresh,
+                    false => Start::FromCandidate,
                 },
+                cut_short,
                 kept: kept.as_ref(),
-                previous: None,
             },
         )?;
         let place = self.place(&files, self.tree.path(), timeout, &declared)?;
         let launch = agent::developer_launch(&ready.agents.developer, &prompt, &place)?;
         // From here on, what the leaf does to the repository itself can be told and undone.
-        self.tree.guard()?;
+        self.guard = Some(self.tree.guard()?);
         self.run_leaf(leaf, &launch, id, None, timeout, &records)
     }
 
@@ -298,6 +310,7 @@ impl Run<'_> {
             "relaunch": leaf.launch - 1,
             "stdout": launch.stdout().to_string_lossy(),
             "nonce": nonce.map(Nonce::as_str),
+            "head": (leaf.role == Role::Developer).then(|| self.tree.head().map(|h| h.to_string())).transpose()?,
         });
         self.write(Entry::new(Kind::Launch, of_leaf(leaf), fields))?;
         let mut env = launch.env();
@@ -319,19 +332,21 @@ impl Run<'_> {
             grace: GRACE,
             output_cap: Some(self.settings.output_cap()),
         };
-        if leaf.role == Role::Developer {
-            self.journal.copy_to(&self.tree.journal_copy())?;
-        }
         self.crash_point("launching");
-        let mut running = leaf::start(records, &spec)?;
-        self.crash_point("started");
-        let end = running.wait(None, &mut || self.glance());
-        let end = self.or_ended(end, records, running.name())?;
+        let watched = |run: &mut Self| {
+            let mut running = leaf::start(records, &spec)?;
+            run.crash_point("started");
+            let end = running.wait(None, &mut || run.glance());
+            let end = run.or_ended(end, records, running.name())?;
+            Ok((end, running.record()?))
+        };
+        // A developer's guard is settled when its work is taken, stopped or lost; others run code of the candidate.
+        let (end, record) = match leaf.role {
+            Role::Developer => watched(self)?,
+            Role::Planner | Role::Verifier => self.guarded(watched)?,
+        };
         self.mend_journal()?;
-        let record = running
-            .record()?
-            .map(|r| serde_json::to_value(&r))
-            .transpose()?;
+        let record = record.map(|r| serde_json::to_value(&r)).transpose()?;
         self.outcome(
             leaf,
             &end,
@@ -394,6 +409,19 @@ impl Run<'_> {
             },
             End::StillRunning => return Err(anyhow!("a wait without an end has ended")),
         };
+        let found = self.findings_of_effect();
+        let ended = match ended {
+            // What a verifier ran has laid hands on what is not its own.
+            LeafEnd::Answered(Answer::Approve { .. } | Answer::Reject { .. })
+                if !found.is_empty() =>
+            {
+                LeafEnd::Answered(Answer::Reject { reasons: found })
+            }
+            ended => ended,
+        };
+        if let LeafEnd::Answered(Answer::Approve { .. }) = ended {
+            self.seen.approved = leaf.candidate.as_ref().and_then(|t| oid(Some(t)).ok());
+        }
         Ok((Event::LeafEnded(ended), json!({ "record": record })))
     }
 
@@ -556,6 +584,21 @@ impl Run<'_> {
         self.tree.discard(self.issue_number, now, why)
     }
 
+    /// The line that says where work is that is not in the working tree any more.
+    pub(super) fn kept_aside(&self, kind: Kind, refname: &str) -> Entry {
+        let n = self.issue_number;
+        let said = format!("unfinished work is kept in {refname} (`veri discarded {n}`)");
+        Entry::new(kind, Default::default(), json!({ "kept": refname })).say(said)
+    }
+
+    /// Where the newest work was put since a developer last answered or work on the step began, by the journal.
+    fn kept_lately(&self) -> Option<String> {
+        let lines = self.lines.iter().rev();
+        lines
+            .take_while(|l| !is(l, "collected") && l.event != Kind::StepStart)
+            .find_map(|l| Some(l.fields.get("kept")?.as_str()?.to_owned()))
+    }
+
     fn leaf_timeout(&self) -> Result<Duration> {
         Ok(self
             .settings
@@ -596,12 +639,11 @@ fn step_text(ledger: &Ledger, number: u32) -> Result<StepText> {
     })
 }
 
-fn setback(leaf: &Leaf, feedback: Option<&Feedback>, timeout: Duration) -> Option<Setback> {
-    if leaf.launch > 1 {
-        return Some(Setback::Stuck(timeout.as_secs()));
-    }
-    let Feedback { kind, reasons } = feedback?;
-    Some(match kind {
+/// Why the last answer was refused.
+fn setback(feedback: &Feedback) -> Setback {
+    let Feedback { kind, reasons } = feedback;
+    let evidence = || reasons.join("\n\n");
+    match kind {
         FeedbackKind::Reject => Setback::Rejected(
             reasons
                 .iter()
@@ -611,9 +653,9 @@ fn setback(leaf: &Leaf, feedback: Option<&Feedback>, timeout: Duration) -> Optio
                 })
                 .collect(),
         ),
-        FeedbackKind::Failed
-        | FeedbackKind::Check
-        | FeedbackKind::Malformed
-        | FeedbackKind::Stuck => Setback::CheckFailed(reasons.join("\n\n")),
-    })
+        FeedbackKind::Refused => Setback::Refused(evidence()),
+        FeedbackKind::Failed => Setback::Failed(evidence()),
+        FeedbackKind::Unchanged => Setback::NothingChanged,
+        FeedbackKind::Check | FeedbackKind::Malformed => Setback::CheckFailed(evidence()),
+    }
 }

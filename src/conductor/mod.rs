@@ -4,20 +4,23 @@
 //! machine awaits. Each room beside this one performs one kind of effect.
 
 mod again;
+mod branch;
 mod candidate;
 mod checks;
 mod commits;
+mod debris;
 mod edited;
+mod evidence;
 mod facts;
 mod failures;
 mod furnish;
 mod launch_files;
 mod leaves;
-mod making;
 mod perform;
 mod pick_up;
 mod preflight;
 mod publish;
+mod recheck;
 mod record;
 mod run;
 mod settings;
@@ -25,6 +28,8 @@ mod signals;
 mod snapshot;
 mod start;
 pub mod stop;
+mod stories;
+mod suites;
 mod telling;
 mod unwind;
 mod whose;

@@ -5,6 +5,7 @@ use super::record::{self, Entry};
 use super::run::{JOURNAL_TOUCHED, Run};
 use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line};
+use crate::journal::Vouched;
 use crate::leaf::{self, End, KillWhy, LaunchId, Records};
 use crate::machine::{At, Effect, Ending, Event, Renew, Stage};
 use crate::plan::Plan;
@@ -24,8 +25,8 @@ const OWN_LEAVES: [&str; 4] = ["plan", "develop-", "verify-", "setup"];
 pub(super) struct Left {
     /// Where a torn last line was put.
     pub(super) torn: Option<PathBuf>,
-    /// Whether a leaf had touched the journal, which was put back.
-    pub(super) mended: bool,
+    /// What the journal's copy had to say of it.
+    pub(super) vouched: Vouched,
     /// Lines of other issues in the same working tree.
     pub(super) others: Vec<Line>,
     /// What the last input of this issue asked for.
@@ -49,8 +50,14 @@ impl Run<'_> {
         let unwinding = self.state.at.clone();
         self.settle_open_launch()?;
         self.end_strays(&left.others)?;
-        if left.mended {
-            self.found(JOURNAL_TOUCHED.to_owned())?;
+        match left.vouched {
+            Vouched::Whole => {}
+            Vouched::PutBack => self.found(JOURNAL_TOUCHED.to_owned())?,
+            Vouched::CutBack => self.found(format!(
+                "veri's own copy of the journal ({}) is gone or damaged: what was written since the developer \
+                 was launched counts for nothing; leave it alone",
+                self.tree.journal_copy().display()
+            ))?,
         }
         self.take_tree_back()?;
         if fresh {
@@ -219,12 +226,12 @@ impl Run<'_> {
     /// A working tree that a leaf left in whatever state is put back, and what it held is kept aside;
     /// unless it is an answer, which is taken as a candidate.
     fn take_tree_back(&mut self) -> Result<()> {
-        let in_hands = self.is_in_hands() || self.tree.open_guard()?.is_some();
+        let in_hands = self.is_in_hands() || self.unsettled().is_some();
+        // Before any ref is written: what a leaf or a suite did to the repository is undone first.
+        self.settle_guard()?;
         if !in_hands {
             return Ok(());
         }
-        // Before any ref is written: what a leaf did to the repository is undone first.
-        self.settle_guard()?;
         let work = self.state.work.as_ref();
         if work.is_some_and(|w| matches!(w.stage, Stage::Collect { .. })) {
             return Ok(());
@@ -233,23 +240,13 @@ impl Run<'_> {
             Some(from) => self.start_tree(from)?,
             None => None,
         };
-        self.kept = self.set_aside(start, "unfinished work of a leaf that was cut off")?;
+        let kept = self.set_aside(start, "unfinished work of a leaf that was cut off")?;
         self.restore(None)?;
-        let said = match &self.kept {
-            Some(kept) => format!(
-                "unfinished work is kept in {kept} (`veri discarded {}`)",
-                self.issue_number
-            ),
-            None => String::new(),
+        let mut entry = match kept {
+            Some(kept) => self.kept_aside(Kind::Resume, &kept),
+            None => Entry::new(Kind::Resume, Default::default(), Value::Null),
         };
-        let mut entry = Entry::new(
-            Kind::Resume,
-            Default::default(),
-            json!({ "put_back": true }),
-        );
-        if !said.is_empty() {
-            entry = entry.say(said);
-        }
+        entry.fields.insert("put_back".to_owned(), true.into());
         self.write(entry)
     }
 
@@ -305,7 +302,7 @@ fn is_input(line: &Line) -> bool {
 }
 
 /// Whether a line gave the machine this event (`leaf-ended`).
-fn is(line: &Line, event: &str) -> bool {
+pub(super) fn is(line: &Line, event: &str) -> bool {
     match line.fields.get("input") {
         Some(Value::String(name)) => name == event,
         Some(Value::Object(fields)) => fields.contains_key(event),

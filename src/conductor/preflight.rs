@@ -24,6 +24,7 @@ use crate::suite::{self, Detection};
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 /// Where the work goes on.
@@ -62,7 +63,8 @@ impl Run<'_> {
             suite_ms: 0,
             isolation: None,
             env_file: String::new(),
-            debris: Vec::new(),
+            debris: self.known_debris()?,
+            took: BTreeMap::new(),
         });
         let baseline = self.baseline(start.tip)?; // 10
 
@@ -173,6 +175,15 @@ impl Run<'_> {
 
     /// 5. The base, and the issue branch if there is one.
     fn find_start(&mut self) -> Result<Start> {
+        if self.forge.needs_remote() && !self.repo.has_remote(self.settings.remote()) {
+            return Err(Bail::needs_user(format!(
+                "The forge ({}) reviews what is pushed, and this repository has no remote {}. Add it (`git remote add`), \
+                 or name another with --remote; then run again.",
+                self.forge.describe(),
+                self.settings.remote()
+            ))
+            .into());
+        }
         let branch =
             self.repo
                 .issue_branch(self.issue_number, self.settings.remote(), self.tree.path())?;
@@ -369,7 +380,8 @@ impl Run<'_> {
 
     /// 10. The ground, and the suite and the extra checks on the commit that the work goes on from.
     fn baseline(&mut self, tip: Oid) -> Result<checks::Baseline> {
-        let tree = tree::of_commit(self.tree.git2(), tip)?;
+        let repo = self.tree.git2();
+        let tree = tree::without_tdd(repo, tree::of_commit(repo, tip)?)?;
         let baseline = self.run_baseline(tree)?;
         if let Some(ready) = &mut self.ready {
             ready.suite_ms = baseline.suite_ms;

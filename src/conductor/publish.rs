@@ -3,6 +3,7 @@
 use super::facts::unserved;
 use super::failures::StoppedInSuite;
 use super::run::Run;
+use super::suites::Recall;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, What};
 use crate::event::Kind;
@@ -11,13 +12,13 @@ use crate::forge::facts::Merge as MergeFact;
 use crate::forge::{NewPull, PullState};
 use crate::git::{BaseAsk, Merge, issue_branch_name};
 use crate::machine::Event;
-use crate::suite::{SuiteEnd, SuiteRun};
+use crate::suite::SuiteEnd;
 use anyhow::Result;
 use git2::Oid;
 use serde_json::{Value, json};
 
 impl Run<'_> {
-    /// Everything on the branch once more, from the cache where that very tree has passed.
+    /// Everything on the branch once more, as a fresh clone would see it.
     pub(super) fn accept(&mut self) -> Result<(Event, Value)> {
         let ledger = self.ledger_in_force()?;
         let missing = unserved(&ledger);
@@ -32,17 +33,10 @@ impl Run<'_> {
             .into());
         }
         let tree = self.tip_tree()?;
-        let mut runs = Vec::new();
-        for what in std::iter::once(What::Suite)
-            .chain((0..self.settings.config.checks.len()).map(What::Extra))
-        {
-            let run = self.suite_on(check::Run {
-                tree,
-                what,
-                again: false,
-            })?;
+        let runs = self.suites_as_cloned(tree)?;
+        for run in &runs {
             match &run.end {
-                SuiteEnd::Passed => runs.push(run),
+                SuiteEnd::Passed => {}
                 SuiteEnd::Stopped => return Err(StoppedInSuite.into()),
                 SuiteEnd::KilledExternal { signal } => {
                     let said = format!(
@@ -52,9 +46,10 @@ impl Run<'_> {
                     return Err(Bail::new(Cause::KilledExternal, said).into());
                 }
                 end => {
-                    let tail = check::tail(&run.log, self.settings.tail_bytes());
+                    let tail = crate::tail::of_log(&run.log, self.settings.tail_bytes());
                     let said = format!(
-                        "`{}` does not pass on the finished branch: {end}.\n{tail}",
+                        "`{}` does not pass on the finished branch: {end}. It ran in a checkout made anew, as a fresh \
+                         clone would; where it passed before, it may have leaned on files that are in no commit.\n{tail}",
                         run.command
                     );
                     return Err(Bail::new(Cause::AcceptanceFailed, said).into());
@@ -159,11 +154,7 @@ impl Run<'_> {
 
     fn suite_passes(&mut self, tree: Oid) -> Result<bool> {
         let tree = crate::git::tree::without_tdd(self.tree.git2(), tree)?;
-        let run: SuiteRun = self.suite_on(check::Run {
-            tree,
-            what: What::Suite,
-            again: false,
-        })?;
+        let run = self.suite_as(tree, What::Suite, Recall::Passes)?;
         match run.end {
             SuiteEnd::Stopped => Err(StoppedInSuite.into()),
             end => Ok(end == SuiteEnd::Passed),

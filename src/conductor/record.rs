@@ -278,6 +278,8 @@ fn checked_line(checked: &Checked, subject: Subject, effect: Option<&Effect>) ->
             entry(json!({ "what": claim, "result": "fails", "reasons": reasons }))
                 .say(failed("check fails", reasons))
         }
+        Checked::Repeated => entry(json!({ "what": claim, "result": "unchanged" }))
+            .say("check: nothing was changed since the attempt that was refused"),
         Checked::Unchanged => {
             entry(json!({ "what": claim, "result": "unchanged" })).say("check: nothing was changed")
         }

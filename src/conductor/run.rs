@@ -1,8 +1,8 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::failures::{StoppedInSuite, classify, known_cause};
+use super::failures::{StoppedInSuite, classify, known_cause, vanished};
 use super::record::{self, Entry};
-use super::settings::Settings;
+use super::settings::{Settings, Took};
 use super::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
@@ -10,16 +10,18 @@ use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::trust::TrustedText;
 use crate::forge::{Forge, Issue};
-use crate::git::{Base, Repo, WorkTree};
+use crate::git::{Base, Guard, Repo, WorkTree};
 use crate::ground::Ground;
 use crate::journal::{Journal, Source};
 use crate::leaf::KillWhy;
 use crate::lock::Lock;
 use crate::machine::{At, Effect, Ending, Event, State, next};
 use crate::prompt::Templates;
-use crate::role::StopMode;
+use crate::role::{Claim, StopMode};
 use anyhow::Result;
+use git2::Oid;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -52,12 +54,25 @@ pub(super) struct Run<'a> {
     pub(super) issue: Option<Issue>,
     /// The strongest stop that was said and journalled in this start.
     pub(super) told_stop: Option<StopMode>,
-    /// Where this start put what an earlier developer launch left unfinished, to be named to the next.
-    pub(super) kept: Option<String>,
+    /// What of git the developer that is at work, or candidate code that runs, could change.
+    pub(super) guard: Option<Guard>,
+    /// What this start has itself seen of the claim under way.
+    pub(super) seen: Seen,
+    /// Whether the person at the terminal was told what the first Ctrl-C did.
+    pub(super) answered: bool,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
     pub(super) _lock: Lock,
+}
+
+/// What this start has established itself, and need not take the journal's word for.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The tree whose checks held, and for which claim.
+    pub(super) held: Option<(Claim, Oid)>,
+    /// The tree that a verifier approved.
+    pub(super) approved: Option<Oid>,
 }
 
 /// What preflight has established.
@@ -76,6 +91,8 @@ pub(super) struct Ready {
     pub(super) env_file: String,
     /// Files that suites are known to leave behind: not part of a candidate.
     pub(super) debris: Vec<Vec<u8>>,
+    /// What each command was seen to take.
+    pub(super) took: BTreeMap<String, Took>,
 }
 
 impl Run<'_> {
@@ -106,7 +123,10 @@ impl Run<'_> {
             let (event, fields) = match self.perform(&effect) {
                 Ok(outcome) => outcome,
                 Err(error) if error.is::<StoppedInSuite>() => (Event::Interrupted, Value::Null),
-                Err(error) => (Event::Failed(classify(&error, &effect)), Value::Null),
+                Err(error) => {
+                    let bail = classify(&error, &effect, &self.own_folders());
+                    (Event::Failed(bail), Value::Null)
+                }
             };
             self.crash_point("after");
             self.feed(event, Some(&effect), fields)?;
@@ -114,13 +134,31 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Gives the machine an event: journalled first, then whatever needs no waiting.
+    /// The folders that veri made for this run and that nobody else may take away.
+    fn own_folders(&self) -> Vec<PathBuf> {
+        let mut own = vec![
+            self.home.clone(),
+            self.tree.path().to_owned(),
+            self.tree.tdd(),
+        ];
+        if let Some(ready) = &self.ready {
+            own.extend([
+                ready.ground.path().to_owned(),
+                ready.ground.records().to_owned(),
+            ]);
+        }
+        own
+    }
+
+    /// Gives the machine an event: what it makes of it is asked first, so that no event that cannot be gets into
+    /// the journal; then it is journalled, then it counts, then whatever needs no waiting is done.
     pub(super) fn feed(
         &mut self,
         event: Event,
         effect: Option<&Effect>,
         fields: Value,
     ) -> Result<()> {
+        let (state, effects) = next(self.state.clone(), event.clone())?;
         let mut entry = record::input(&event, effect);
         if let Value::Object(more) = fields {
             entry.fields.extend(more);
@@ -133,7 +171,6 @@ impl Run<'_> {
         self.crash_point("journalled");
         let unwinding = |state: &State| matches!(state.at, At::Unwinding(_) | At::Ended(_));
         let before = unwinding(&self.state);
-        let (state, effects) = next(self.state.clone(), event)?;
         self.state = state;
         if !before && unwinding(&self.state) && !was_bailed {
             self.tell_of_bail()?;
@@ -190,6 +227,7 @@ impl Run<'_> {
         let Some(mode) = request.mode().max(signalled) else {
             return Ok(());
         };
+        self.answer_signal(signalled);
         if self.told_stop.is_some_and(|told| told >= mode) {
             return Ok(());
         }
@@ -210,13 +248,25 @@ impl Run<'_> {
                 Kind::Stop,
                 "publishing has begun: the run is finished first",
             )?;
-        } else if signalled == Some(mode) && mode == StopMode::AtLeaf {
-            self.say(
-                Kind::Stop,
-                "the running leaf may end; press Ctrl-C again to end it now",
-            )?;
         }
         Ok(())
+    }
+
+    /// Says what the first Ctrl-C does and how to press on: at once, whether or not it can be journalled.
+    fn answer_signal(&mut self, signalled: Option<StopMode>) {
+        if signalled.is_none() || std::mem::replace(&mut self.answered, true) {
+            return;
+        }
+        let said = "the running leaf may end; press Ctrl-C again to end it now";
+        if self.say(Kind::Stop, said).is_err()
+            && let Some(mut line) = self.lines.last().cloned()
+        {
+            line.event = Kind::Stop;
+            line.fields = Entry::new(Kind::Stop, Default::default(), Value::Null)
+                .say(said)
+                .fields;
+            (self.watch)(&line);
+        }
     }
 
     /// A look at what is asked for while a leaf or suite runs: whether to end it.
@@ -243,6 +293,18 @@ impl Run<'_> {
         let (number, wanted) = word.split_once(':').unwrap_or((word, "before"));
         if wanted == point && number.parse() == Ok(self.effects) {
             let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+        }
+    }
+
+    /// However the run ended, it has stopped: a request is not left for the next start.
+    fn forget_stop(&mut self, ending: &Ending) {
+        let overtaken = !matches!(ending, Ending::Stopped(_))
+            && stop::look(&self.tree.tdd()) != stop::Request::None;
+        stop::clear(&self.tree.tdd());
+        if overtaken {
+            let said =
+                "the run ended before it could stop as it was asked to; the request is removed";
+            drop(self.say(Kind::Stop, said));
         }
     }
 
@@ -273,14 +335,13 @@ impl Run<'_> {
                 )
             }
         };
+        self.forget_stop(ending);
         let fields = json!({ "ending": word, "exit": code, "resume": resume });
         let entry = Entry::new(Kind::RunEnd, Default::default(), fields).say(word);
         if let Err(error) = self.write(entry) {
             self.last_words
                 .push(format!("the end could not be journalled: {error:#}"));
         }
-        // However the run ended, it has stopped.
-        stop::clear(&self.tree.tdd());
         self.last_words.push(last);
         Ended {
             exit: code,
@@ -290,8 +351,9 @@ impl Run<'_> {
 
     /// The loop itself failed: the journal cannot be written, or the machine refused an event.
     fn internal(self, error: &anyhow::Error) -> Ended {
+        let own = self.own_folders();
         let mut last_words = self.last_words;
-        if let Some(bail) = known_cause(error) {
+        if let Some(bail) = known_cause(error).or_else(|| vanished(error, &own)) {
             let class = bail.cause.class();
             last_words.push(bail.detail.clone());
             last_words.push(format!("bail: {} ({})", bail.cause, class.as_str()));

@@ -25,8 +25,20 @@ const LEAF_TIMEOUT: Duration = Duration::from_secs(900);
 /// A suite's timeout is never shorter than this: three times a very quick suite is no measure.
 const SUITE_TIMEOUT_FLOOR: Duration = Duration::from_secs(120);
 
+/// The same where all that is known was measured in an earlier start: what was built then may have to be built anew.
+const REMEMBERED_FLOOR: Duration = Duration::from_secs(15 * 60);
+
 /// How long a suite may take at baseline.
 pub(super) const BASELINE_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// What a command was seen to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Took {
+    /// The longest run, in milliseconds.
+    pub(super) longest_ms: u64,
+    /// Whether one of them was in this start, and not only remembered: with what was built then, and not now.
+    pub(super) measured: bool,
+}
 
 impl Settings {
     /// Puts the flags on top of a configuration. Paths become absolute, so that they mean the same when
@@ -108,15 +120,20 @@ impl Settings {
         }
     }
 
-    /// How long a suite may take, once it is known what it takes.
-    pub(super) fn suite_timeout(&self, suite_ms: Option<u64>) -> Duration {
-        match (self.config.tests.timeout, suite_ms) {
-            (Some(seconds), _) => Duration::from_secs(seconds),
-            (None, None) => BASELINE_TIMEOUT,
-            (None, Some(ms)) => {
-                SUITE_TIMEOUT_FLOOR.max(Duration::from_millis(ms.saturating_mul(3)))
-            }
+    /// How long a suite or an extra check may take, from what it took.
+    pub(super) fn suite_timeout(&self, took: Option<Took>) -> Duration {
+        if let Some(seconds) = self.config.tests.timeout {
+            return Duration::from_secs(seconds);
         }
+        let Some(took) = took else {
+            return BASELINE_TIMEOUT;
+        };
+        let floor = if took.measured {
+            SUITE_TIMEOUT_FLOOR
+        } else {
+            REMEMBERED_FLOOR
+        };
+        floor.max(Duration::from_millis(took.longest_ms.saturating_mul(3)))
     }
 
     /// How long a commit hook may take.
@@ -213,5 +230,44 @@ pub(super) fn absolute_command(word: &str, folder: &Path) -> String {
     match word.strip_prefix("command:") {
         Some(path) if path.contains('/') => absolute(word, "command:", folder),
         _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(timeout: Option<u64>) -> Settings {
+        let mut config = Config::default();
+        config.tests.timeout = timeout;
+        Settings {
+            config,
+            trust: None,
+        }
+    }
+
+    #[test]
+    fn a_command_has_as_long_as_is_known_of_it_and_of_no_other() {
+        let took = |longest_ms, measured| {
+            let took = Took {
+                longest_ms,
+                measured,
+            };
+            settings(None).suite_timeout(Some(took)).as_secs()
+        };
+        let unknown = settings(None).suite_timeout(None).as_secs();
+        assert_eq!(
+            unknown, 7200,
+            "an extra check at baseline is not measured by the suite"
+        );
+        assert_eq!(took(1_000, true), 120);
+        assert_eq!(took(100_000, true), 300);
+        assert_eq!(
+            took(1_000, false),
+            900,
+            "it may have been warm, and is cold now"
+        );
+        assert_eq!(took(600_000, false), 1800);
+        assert_eq!(settings(Some(7)).suite_timeout(None).as_secs(), 7);
     }
 }

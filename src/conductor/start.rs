@@ -2,7 +2,7 @@
 
 use super::failures::known_cause;
 use super::pick_up::Left;
-use super::run::Run;
+use super::run::{Run, Seen};
 use super::settings::Settings;
 use super::signals::Asked;
 use super::{Ask, Ended, IssueArg, snapshot};
@@ -12,13 +12,13 @@ use crate::event::Line;
 use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
 use crate::git::{Repo, WorkTree};
-use crate::journal::{self, Journal, Source};
+use crate::journal::{Journal, Source};
 use crate::leaf::{LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
 use crate::machine::{Effect, Event, State, next};
 use crate::plan::{self, Plan};
 use anyhow::{Context, Result, anyhow};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Opens a run, or says why there is none.
@@ -156,15 +156,17 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
     };
     let tree = tree
         .with_own_files(known_own)
-        .with_own_files(own_files(&repo, &settings, ask));
+        .with_own_files(own_files(&repo, &settings, ask))
+        .with_kept(kept_stem(&home, &tree_path, issue_number, ask.here));
+    std::fs::create_dir_all(home.join("work"))
+        .with_context(|| format!("cannot make the folder {}", home.join("work").display()))?;
     let journal_path = tree.tdd().join("events.jsonl");
     std::fs::create_dir_all(tree.tdd().join("runs"))
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
     tree.exclude_runtime_files()?;
 
     // A developer that outlived its conductor had the journal within its reach.
-    let mended = journal::recover(&journal_path, &tree.journal_copy())?;
-    let (journal, all) = Journal::open(&journal_path)?;
+    let (journal, all, vouched) = Journal::open_kept(&journal_path, &tree.journal_copy())?;
     let torn = journal.torn().map(Path::to_owned);
     let (lines, others): (Vec<Line>, Vec<Line>) =
         all.into_iter().partition(|l| l.issue == issue_number);
@@ -193,18 +195,32 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         ready: None,
         issue: None,
         effects: 0,
+        guard: None,
+        seen: Seen::default(),
         told_stop: None,
-        kept: None,
+        answered: false,
         _lock: lock,
     };
     let left = Left {
         torn,
-        mended,
+        vouched,
         others,
         owed,
     };
     run.begin(&left, given_plan)?;
     Ok(Ok(run))
+}
+
+/// Where what is kept of a run outside its working tree begins. The journal of a checkout is of all its issues.
+fn kept_stem(home: &Path, tree: &Path, issue: u64, here: bool) -> PathBuf {
+    let work = home.join("work");
+    if !here {
+        return work.join(format!("issue-{issue}"));
+    }
+    use sha2::{Digest, Sha256};
+    let hash = Sha256::digest(tree.as_os_str().as_encoded_bytes());
+    let name: String = hash.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    work.join(format!("here-{name}"))
 }
 
 /// Folds the journal's inputs into the state that they led to; also what the last of them asked for.

@@ -1,7 +1,7 @@
 //! The mirror: the issue's thread brought up to date. Best effort: it never stops a run.
 
 use super::run::Run;
-use crate::event::{Kind, Line};
+use crate::event::Kind;
 use crate::forge::mirror::{self, BailFacts, MirrorFacts, Post, StopFacts};
 use crate::machine::{At, Ending};
 use anyhow::Result;
@@ -128,13 +128,15 @@ impl Run<'_> {
         }
     }
 
+    /// Where unfinished work of this start, or of the one whose end is told late, was put.
     fn newest_discarded(&self) -> Option<String> {
-        // A start that was killed while it ended has put it aside for the one that tells of it.
-        let ended = |l: &Line| l.fields.contains_key("ending");
-        let mut since = self.lines.iter().rev().take_while(|l| !ended(l));
-        let kept = |l: &Line| l.text("said").starts_with("unfinished work is kept in");
+        let since = self.lines.iter().rev().take_while(|l| {
+            let input = l.fields.get("input");
+            input.is_none_or(|i| i.get("resumed").is_none() && i.get("begun").is_none())
+        });
         since
-            .any(kept)
+            .into_iter()
+            .any(|l| l.text("said").starts_with("unfinished work is kept in"))
             .then(|| format!("veri discarded {}", self.issue_number))
     }
 }

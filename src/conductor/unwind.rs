@@ -11,9 +11,8 @@ impl Run<'_> {
     pub(super) fn unwind(&mut self, ending: &Ending) -> Event {
         match self.put_back(ending) {
             Ok(Some(refname)) => {
-                let n = self.issue_number;
-                let said = format!("unfinished work is kept in {refname} (`veri discarded {n}`)");
-                drop(self.say(Kind::Stop, said));
+                let entry = self.kept_aside(Kind::Stop, &refname);
+                drop(self.write(entry));
             }
             Ok(None) => {}
             Err(error) => {

@@ -1,5 +1,6 @@
 //! What the configuration files may say. An unknown key is an error that names the nearest known one.
 
+use crate::suite::TestPaths;
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -206,10 +207,11 @@ impl Config {
         }
     }
 
-    /// Refuses words that are not of a setting's set, and numbers that nothing can be measured with.
+    /// Refuses words that are not of a setting's set, and numbers that nothing can be measured with, and
+    /// globs that cannot be read.
     ///
     /// # Errors
-    /// Names the key, what it is set to, and what it may be.
+    /// Names the key, what it is set to, and what it may be, or the glob.
     pub fn check(&self) -> Result<()> {
         let table = self.forge_table();
         let words: [(&str, &Option<String>, &[&str]); 8] = [
@@ -272,7 +274,7 @@ impl Config {
                 ));
             }
         }
-        Ok(())
+        TestPaths::new(&self.tests.paths, "").map(drop)
     }
 }
 
@@ -391,6 +393,18 @@ mod tests {
             assert!(
                 error.contains(key.trim_start_matches('[')) && error.contains("it may be"),
                 "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_glob_that_cannot_be_read_is_an_error_at_once() {
+        for glob in ["a[", "!b{"] {
+            let error = load_text(&format!("[tests]\npaths = ['{glob}']")).unwrap_err();
+            let text = format!("{error:#}");
+            assert!(
+                text.contains("tests.paths") && text.contains(glob),
+                "{text}"
             );
         }
     }

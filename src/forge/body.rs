@@ -129,7 +129,8 @@ fn step_line(step: &Step) -> String {
             (Phase::Refactor, _) => "tidied up in",
             (_, StepKind::Tested) => "test and code in",
             (_, StepKind::AlreadyThere) => "test in",
-            (_, StepKind::NoTest(_)) => "changed in",
+            (_, StepKind::NoTest(_) | StepKind::ByHand) => "changed in",
+            (_, StepKind::NotOnRecord) => "committed in",
         };
         format!("{what} {}", code(&commit.short, 60))
     });
@@ -210,6 +211,7 @@ fn criterion(facts: &PullFacts, criterion: &Criterion) -> String {
         } else {
             tests
         };
+        let n = step.number;
         sentences.push(match &step.kind {
             StepKind::Tested => {
                 format!(
@@ -226,6 +228,10 @@ fn criterion(facts: &PullFacts, criterion: &Criterion) -> String {
                 step.number,
                 inline(why, 300)
             ),
+            StepKind::ByHand => format!("Step {n}, ticked by hand: veri has seen no proof of it."),
+            StepKind::NotOnRecord => {
+                format!("Step {n}, committed by veri: proof in the issue's thread.")
+            }
         });
     }
     if sentences.is_empty() {
@@ -255,7 +261,11 @@ fn eye(facts: &PullFacts) -> Vec<Eye> {
     }
     for step in &facts.steps {
         match &step.kind {
-            StepKind::Tested => {}
+            // A tick by hand is told by whoever has seen that there is no commit.
+            StepKind::Tested | StepKind::ByHand => {}
+            StepKind::NotOnRecord => {
+                add(EyeKind::NotOnRecord, Some(step.number), step.title.clone());
+            }
             StepKind::NoTest(why) => {
                 add(
                     EyeKind::NoTest,
@@ -304,6 +314,7 @@ fn eye_words(what: EyeKind) -> &'static str {
         EyeKind::Stub => "Code written before its test failed, so that the test compiles",
         EyeKind::ByHandCommit => "Committed by hand",
         EyeKind::ByHandTick => "Ticked by hand, not proven by this run",
+        EyeKind::NotOnRecord => "Committed by veri; the record of its proof is elsewhere",
         EyeKind::Flaky => "Flaky: failed, then passed when run again",
         EyeKind::KnownFailing => "Failing since before this work",
         EyeKind::Isolation => "Not shown that the suite tests exactly this code",

@@ -158,6 +158,11 @@ pub enum StepKind {
     NoTest(String),
     /// By a test that passed at once: nothing had to be written.
     AlreadyThere,
+    /// A person ticked it: veri has no commit of it.
+    ByHand,
+    /// veri's commits are there, but the record of how it was proven is not here: it was made on another machine, or
+    /// was removed.
+    NotOnRecord,
 }
 
 /// What became of tidying up.
@@ -288,6 +293,8 @@ pub enum EyeKind {
     ByHandCommit,
     /// A step was ticked by hand.
     ByHandTick,
+    /// How a step was proven is not on record here.
+    NotOnRecord,
     /// Tests passed only when run again.
     Flaky,
     /// Tests that failed before the work began and may go on failing.

@@ -148,25 +148,6 @@ pub fn run(facts: &MirrorFacts) -> Vec<Post> {
     posts
 }
 
-/// A comment for each step instead of all in one (`mirror = "steps"`).
-pub fn per_step(facts: &MirrorFacts) -> Vec<Post> {
-    let bare = MirrorFacts {
-        steps: vec![],
-        posted: 0,
-        ..facts.clone()
-    };
-    let mut posts = run(&bare);
-    posts.extend(facts.steps.iter().map(|story| {
-        let marker = marker(facts.issue, &format!("step-{}", story.number));
-        let block = step_block(story, COMMENT_MAX_BYTES - 200, &facts.full_text);
-        Post {
-            body: format!("{marker}\n{block}"),
-            marker,
-        }
-    }));
-    posts
-}
-
 /// The comment about a bail. The same question is the same comment; another question another.
 pub fn bail(facts: &BailFacts) -> Post {
     let asked = Sha256::digest(format!("{}\n{}", facts.cause, facts.detail));

@@ -119,11 +119,6 @@ impl TrustedText {
         &self.comments
     }
 
-    /// The trusted comments written or edited after an instant: the answers to a question asked then.
-    pub fn comments_since(&self, instant: Timestamp) -> impl Iterator<Item = &TrustedComment> {
-        self.comments.iter().filter(move |c| c.said_at > instant)
-    }
-
     /// What was taken out because no reader can see it: one line each, to be said.
     pub fn removed(&self) -> &[String] {
         &self.removed
@@ -340,8 +335,6 @@ mod tests {
                 "comment 6: an HTML comment: “nothing to see”"
             ]
         );
-        let since = text.comments_since(Timestamp::from_second(1000).unwrap());
-        assert_eq!(since.map(TrustedComment::id).collect::<Vec<_>>(), [5]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What of git a leaf could change, recorded before it is let loose.
 
+use super::base::issue_branch_name;
 use super::config;
 use super::run;
 use super::snapshot::{Content, Watched, hex, path_bytes};
+use super::stage;
 use super::worktree::WorkTree;
 use anyhow::{Context, Result};
 use git2::Oid;
@@ -19,6 +21,9 @@ pub const LEAF_EMAIL: &str = "leaf@veri.invalid";
 
 /// At most this many files of one hooks folder are watched; git knows 28 hooks.
 const MOST_HOOKS: usize = 1000;
+
+/// The locks of a working tree's own git.
+pub(super) const LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
 
 /// The environment of a leaf that makes what it does to refs known as its own. `inherited` is the
 /// environment that it is laid over: settings that it carries in `GIT_CONFIG_COUNT` stay.
@@ -54,8 +59,8 @@ pub fn leaf_git_env(inherited: &[(OsString, OsString)]) -> Vec<(OsString, OsStri
 
 /// git as it was before a developer leaf. `settle` puts it back.
 ///
-/// It is also kept in a file of the git folder until it is settled, for a later conductor that takes up
-/// a leaf whose own has died.
+/// The conductor holds it while it lives. It is also kept in a file outside the working tree until it is settled,
+/// for a later conductor that takes up a leaf whose own has died.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Guard {
     /// HEAD's content: a branch's ref or a commit.
@@ -65,6 +70,8 @@ pub struct Guard {
     #[serde(with = "hex")]
     pub(super) index: Vec<u8>,
     pub(super) index_time: Option<SystemTime>,
+    /// Locks that stood there already: not the leaf's.
+    pub(super) locks: Vec<String>,
     /// Files that tie the working tree to the repository.
     pub(super) ties: Vec<Watched>,
     /// Files that make git hide or find things, put back whole.
@@ -87,6 +94,13 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// Whether the guard is of this working tree as git knows it now: one that was registered anew has another folder
+    /// in the repository.
+    pub fn fits(&self, tree: &WorkTree) -> bool {
+        let mut inner = self.ties.iter().filter(|t| !t.path.ends_with(".git"));
+        inner.all(|tie| tie.path.parent() == Some(&tree.git_dir) && tie.path.exists())
+    }
+
     /// What a ledger held when the guard was set up; None when there was no such file. `name` is its name in
     /// `.tdd/`. A leaf's change of it is not undone by `settle`: whoever ticks steps knows what it should be.
     pub fn ledger(&self, name: &str) -> Option<Vec<u8>> {
@@ -125,6 +139,47 @@ impl WorkTree {
     /// # Errors
     /// git-failed; io errors.
     pub fn guard(&self) -> Result<Guard> {
+        let guard = self.record()?;
+        let file = self.guard_file();
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        let what = || format!("{} cannot be written", file.display());
+        let mut temp = tempfile::NamedTempFile::new_in(folder).with_context(what)?;
+        io::Write::write_all(&mut temp, &serde_json::to_vec(&guard)?).with_context(what)?;
+        temp.persist(&file)
+            .map_err(|e| e.error)
+            .with_context(what)?;
+        Ok(guard)
+    }
+
+    /// The same, kept by whoever asks alone: no later conductor finds it.
+    ///
+    /// # Errors
+    /// git-failed; io errors.
+    pub fn guard_in_memory(&self) -> Result<Guard> {
+        self.record()
+    }
+
+    /// What stands in for a guard that is gone although a leaf was let loose: HEAD and the index go back to the
+    /// issue branch at the commit that the leaf was given. What else it did to git cannot be told any more.
+    ///
+    /// # Errors
+    /// git-failed; io errors.
+    pub fn guard_from(&self, issue: u64, commit: Oid) -> Result<Guard> {
+        let mut guard = self.record()?;
+        guard.head = Head::Branch(format!("refs/heads/{}", issue_branch_name(issue)));
+        guard.commit = commit.to_string();
+        let folder = tempfile::tempdir_in(&self.git_dir)?;
+        let path = folder.path().join("index");
+        let mut index = git2::Index::open(&path)?;
+        let repo = &self.git2;
+        index.read_tree(&repo.find_commit(commit)?.tree()?)?;
+        index.write()?;
+        guard.index = fs::read(&path).context("the index cannot be made again")?;
+        guard.index_time = None;
+        Ok(guard)
+    }
+
+    fn record(&self) -> Result<Guard> {
         let (folder, _) = self.hooks_folder()?;
         let own = self.common_dir.join("hooks");
         let mut folders = vec![own.clone()];
@@ -135,7 +190,7 @@ impl WorkTree {
         let local = self.common_dir.join("config");
         files.retain(|file| !same_file(file, &local) && file != &self.config_worktree());
         files.insert(local);
-        let guard = Guard {
+        Ok(Guard {
             head: match self.git2.find_reference("HEAD")?.symbolic_target()? {
                 Some(branch) => Head::Branch(branch.to_owned()),
                 None => Head::Detached(self.head()?.to_string()),
@@ -149,6 +204,11 @@ impl WorkTree {
             index_time: fs::metadata(self.git_dir.join("index"))
                 .and_then(|meta| meta.modified())
                 .ok(),
+            locks: LOCKS
+                .iter()
+                .filter(|lock| self.git_dir.join(lock).exists())
+                .map(|lock| (*lock).to_owned())
+                .collect(),
             ties: self.ties()?,
             whole: self.whole()?,
             hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,
@@ -165,33 +225,39 @@ impl WorkTree {
                 .map(|entry| entry.0.to_string())
                 .collect(),
             nested: self.nested()?,
-        };
-        let file = self.guard_file();
-        let text = serde_json::to_vec(&guard)?;
-        let mut temp = tempfile::NamedTempFile::new_in(&self.git_dir)?;
-        io::Write::write_all(&mut temp, &text)?;
-        temp.persist(&file)
-            .map_err(|e| e.error)
-            .with_context(|| format!("{} cannot be written", file.display()))?;
-        Ok(guard)
+        })
     }
 
-    /// The guard that an earlier conductor set up and did not settle.
+    /// The guard that an earlier conductor set up and did not settle. One that cannot be read is as good as none:
+    /// whoever asks knows from the journal whether there should be one.
     ///
     /// # Errors
-    /// io errors; one that cannot be read is an error, too.
+    /// io errors.
     pub fn open_guard(&self) -> Result<Option<Guard>> {
-        match fs::read(self.guard_file()) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).with_context(|| {
-                format!("{} is damaged", self.guard_file().display())
-            })?)),
+        let file = self.guard_file();
+        match fs::read(&file) {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e.into()),
+            // Somebody's folder in its place is no guard either.
+            Err(_) if file.is_dir() => Ok(None),
+            Err(e) => Err(e).with_context(|| format!("{} cannot be read", file.display())),
         }
     }
 
+    /// Forgets the guard: it is settled.
+    ///
+    /// # Errors
+    /// io errors.
+    pub fn drop_guard(&self) -> Result<()> {
+        let file = self.guard_file();
+        if file.is_dir() {
+            return Ok(fs::remove_dir_all(&file)?);
+        }
+        stage::remove_if_there(&file)
+    }
+
     pub(super) fn guard_file(&self) -> PathBuf {
-        self.git_dir.join("veri-guard.json")
+        self.kept("guard")
     }
 
     fn config_worktree(&self) -> PathBuf {

@@ -39,6 +39,9 @@ pub(super) const LONG: Duration = Duration::from_secs(30 * 60);
 /// At most this much of a hook's or git's words is passed on: the end of them.
 const WORDS_KIB: usize = 16;
 
+/// How much of each stream of a hook is held, in bytes: many times what is passed on.
+const HOOK_OUTPUT: usize = 512 * 1024;
+
 /// The `git` program, bound to a folder.
 #[derive(Debug, Clone)]
 pub(super) struct Git {
@@ -114,9 +117,15 @@ impl Git {
             .args(args)
     }
 
-    /// A call in which the person's hooks have their say.
+    /// A call in which the person's hooks have their say, however much that is; what they started in the
+    /// background ends with the call.
+    ///
+    /// Agents that keep secrets (gpg's, ssh's, git's credential cache) are not hit: the probe of preflight and the
+    /// fetch before it, which are not swept, are the first to need one and start it.
     pub(super) fn with_hooks<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Tool {
         self.bare_call()
+            .keep_at_most(HOOK_OUTPUT)
+            .sweeping()
             .args([
                 "-c",
                 "core.fsync=committed",

@@ -23,7 +23,8 @@ type Kept = Vec<(PathBuf, Vec<u8>)>;
 impl Guard {
     /// Puts git back to how it was before the leaf; the files of the working tree stay as the leaf left
     /// them. What it committed, staged, stashed, branched or set up is kept under
-    /// `refs/veri/issue-<n>/discarded/`. Done twice it does nothing more.
+    /// `refs/veri/issue-<n>/discarded/`. Done twice it does nothing more; what has been found is to be
+    /// recorded before [`WorkTree::drop_guard`].
     ///
     /// # Errors
     /// git-failed; io errors.
@@ -39,7 +40,6 @@ impl Guard {
         self.refs_back(wt, issue, &mut settled)?;
         self.stash_back(wt, issue, &mut settled)?;
         self.flatten(wt, &aside, &mut settled)?;
-        stage::remove_if_there(&wt.guard_file())?;
         Ok(settled)
     }
 
@@ -151,7 +151,10 @@ impl Guard {
         let refs = wt.refs(issue);
         let base = Oid::from_str(&self.commit)?;
         if wt.linked {
-            for lock in ["index.lock", "HEAD.lock"] {
+            for lock in guard::LOCKS {
+                if self.locks.iter().any(|there| there == lock) {
+                    continue;
+                }
                 stage::remove_if_there(&wt.git_dir.join(lock))?;
             }
         }

@@ -25,6 +25,8 @@ pub struct WorkTree {
     pub(super) common_dir: PathBuf,
     pub(super) linked: bool,
     pub(super) own: Vec<Vec<u8>>,
+    /// What is kept of a run outside its working tree begins with this path.
+    stem: PathBuf,
 }
 
 impl std::fmt::Debug for WorkTree {
@@ -87,6 +89,7 @@ impl WorkTree {
         Ok(WorkTree {
             git: Git::new(&path, &repo.env),
             git2,
+            stem: git_dir.join("veri"),
             git_dir,
             path,
             common_dir: repo.common_dir().to_owned(),
@@ -112,6 +115,21 @@ impl WorkTree {
         &self.own
     }
 
+    /// Keeps the guard and the journal's copy where no developer has any business: in files whose names begin
+    /// with `stem` (`$VERI_HOME/<repo-id>/work/issue-42`). Without this they lie in the git folder.
+    pub fn with_kept(mut self, stem: PathBuf) -> WorkTree {
+        self.stem = stem;
+        self
+    }
+
+    /// A file of what is kept outside the working tree.
+    pub(super) fn kept(&self, extension: &str) -> PathBuf {
+        let mut name = self.stem.clone().into_os_string();
+        name.push(".");
+        name.push(extension);
+        name.into()
+    }
+
     /// The top of the working tree.
     pub fn path(&self) -> &Path {
         &self.path
@@ -132,9 +150,9 @@ impl WorkTree {
         self.path.join(TDD)
     }
 
-    /// Where a copy of the journal is kept while a leaf is at work beside the journal itself.
+    /// Where the copy of the journal is kept: what the conductor itself has written.
     pub fn journal_copy(&self) -> PathBuf {
-        self.git_dir.join("veri-journal.jsonl")
+        self.kept("journal")
     }
 
     /// The repository as git2 sees it from here.

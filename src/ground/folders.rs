@@ -1,4 +1,4 @@
-//! Folders that outlive cleaning: builds and dependencies.
+//! Folders that outlive cleaning where the tree ignores them: builds and dependencies.
 
 use super::entries::base_name;
 use super::path::TreePath;

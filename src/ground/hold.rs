@@ -25,6 +25,17 @@ pub struct Ground {
     pub(super) record: Record,
     pub(super) laid: Option<Laid>,
     pub(super) env_file: Option<EnvFile>,
+    pub(super) since: Since,
+}
+
+/// What was run in a ground since it was made anew, setup aside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Since {
+    /// Not known: the ground was found as it is, or something was run that may have left anything behind.
+    #[default]
+    Unknown,
+    /// These commands, each once, on one tree.
+    Anew(Vec<(Oid, String)>),
 }
 
 /// What was last laid, and from where it can be laid again.
@@ -59,7 +70,32 @@ impl Ground {
             record,
             laid: None,
             env_file: None,
+            since: Since::Unknown,
         })
+    }
+
+    /// Empties the ground, so that the next tree in it is what a fresh clone would be.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub fn make_anew(&mut self) -> Result<()> {
+        self.laid = None;
+        self.wipe()
+    }
+
+    /// Notes that a command is about to run on a tree; says whether it finds the ground as a fresh clone is, but
+    /// for what other commands left that ran on this very tree.
+    pub(crate) fn note_run(&mut self, tree: Oid, command: &str) -> bool {
+        let Since::Anew(ran) = &mut self.since else {
+            return false;
+        };
+        let fresh = ran.iter().all(|(on, it)| *on == tree && it != command);
+        if fresh {
+            ran.push((tree, command.to_owned()));
+        } else {
+            self.since = Since::Unknown;
+        }
+        fresh
     }
 
     /// The root of the tree under test.
@@ -95,7 +131,7 @@ impl Ground {
     /// Gives the hash of its content, a part of the key that results are kept by.
     ///
     /// # Errors
-    /// When the file cannot be read, or its place is not inside the tree.
+    /// needs-user when the file cannot be read, or its place is not inside the tree.
     pub fn declare_env_file(&mut self, from: &Path, place: &Path) -> Result<String> {
         let inside = place.components().next().is_some()
             && place
@@ -108,11 +144,12 @@ impl Ground {
             ))
             .into());
         }
-        let content = fs::read(from).with_context(|| {
-            format!(
-                "ground.env_file names {}, which cannot be read",
+        // Whatever the reason: it is the person's file, and only they can make it readable.
+        let content = fs::read(from).map_err(|e| {
+            Bail::needs_user(format!(
+                "ground.env_file names {}, which cannot be read: {e}. Make the file, or take the key out",
                 from.display()
-            )
+            ))
         })?;
         let hash = files::sha256(&[&content]);
         self.env_file = Some(EnvFile {

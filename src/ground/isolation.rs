@@ -3,7 +3,7 @@
 //! With every program file outside the tests made unusable the suite must fail. If it passes, something else is
 //! under test, and [`super::leads`] looks for what leads there.
 
-use super::hold::Ground;
+use super::hold::{Ground, Since};
 use super::path::TreePath;
 use super::project::{Language, is_program};
 use super::{disk, files, leads};
@@ -86,10 +86,18 @@ impl Ground {
                 (path, if php { UNUSABLE_PHP } else { UNUSABLE })
             })
             .collect();
+        self.since = Since::Unknown;
         let trial = self.overwrite(&unusable).and_then(|()| {
             self.settle_clock();
             run(self)
         });
+        // Before the ground is cleaned: what the run itself installed may be what leads out.
+        let installed = match trial {
+            Ok(Trial::Passed) => {
+                leads::find(self.path(), ask.checkouts, &self.environment(ask.env))
+            }
+            _ => Ok(None),
+        };
         let back = self.bring_back();
         let trial = trial?;
         back?;
@@ -97,8 +105,7 @@ impl Ground {
             Trial::Failed => Isolation::Shown,
             Trial::Interrupted => Isolation::Interrupted,
             Trial::Passed => {
-                let found = leads::find(self.path(), ask.checkouts, &self.environment(ask.env))?;
-                let found = match found {
+                let found = match installed? {
                     Some(what) => Some(what),
                     None => leads::written_down(self.path(), &self.tracked()?, ask.checkouts),
                 };

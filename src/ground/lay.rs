@@ -2,7 +2,7 @@
 
 use super::clock::{self, Stamp};
 use super::entries::{Entries, Form, base_name, is_attributes};
-use super::hold::{Ground, INDEX, Laid};
+use super::hold::{Ground, INDEX, Laid, Since};
 use super::path::{TreePath, covers, place};
 use super::record::{LaidFile, Signature};
 use super::slot::Kind;
@@ -15,7 +15,7 @@ use git2::{Oid, Repository};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 
 /// The folder that files are laid in before they are moved into the ground, among the records.
 const FRESH: &str = "fresh";
+
+/// The folder in which git is asked what a tree ignores, among the records.
+const RULES: &str = "rules";
 
 /// What bringing a ground to a tree took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +37,8 @@ pub struct Brought {
 impl Ground {
     /// Lays exactly this tree, as a fresh clone would have it, by difference from what was there.
     ///
-    /// Untracked files are removed, but not build and dependency folders and what setup made; files that a suite
-    /// changed are put right. What is written gets a modification time at least one second after that of what
+    /// Untracked files are removed, but not build and dependency folders that the tree ignores and what setup
+    /// made; files that a suite changed are put right. What is written gets a modification time at least one second after that of what
     /// it replaces; [`Ground::settle_clock`] waits for it.
     ///
     /// # Errors
@@ -78,6 +81,8 @@ impl Ground {
         let entries = &laid.entries;
         let spared = self.made();
         let mut found = survey(self.path(), entries, &self.record.files, &spared)?;
+        let ignored = self.ignored(laid, &found.builds)?;
+        found.judge(&ignored, &spared);
         self.doubt(&mut found, entries);
         let mut changed = found.foreign.len();
         for path in &found.foreign {
@@ -117,8 +122,17 @@ impl Ground {
         self.record.write_files(&self.lock.records)?;
         self.record.write_state(&self.lock.records)?;
         files::remove(&fresh)?;
-        self.compare(entries, &spared)?;
+        self.compare(entries, &spared, &ignored)?;
         Ok(Brought { changed })
+    }
+
+    /// Which of these folders the tree that is laid ignores by its own rules.
+    pub(super) fn ignored(&self, laid: &Laid, folders: &[TreePath]) -> Result<HashSet<TreePath>> {
+        let rules = self.lock.records.join(RULES);
+        files::remove(&rules)?;
+        let ignored = laid.source.ignored(&laid.entries, folders, &rules)?;
+        files::remove(&rules)?;
+        Ok(ignored)
     }
 
     /// Tracked files that are not what was laid.
@@ -177,6 +191,7 @@ impl Ground {
         }
         files::remove(&self.lock.records.join(INDEX))?;
         files::remove(self.path())?;
+        self.since = Since::Anew(Vec::new());
         fs::create_dir(self.path()).with_context(|| format!("making {}", self.path().display()))
     }
 
@@ -278,8 +293,14 @@ impl Ground {
     }
 
     /// Looks once more at everything: the ground holds the tree, and nothing beside it that was not spared.
-    fn compare(&self, entries: &Entries, spared: &[TreePath]) -> Result<()> {
-        let found = survey(self.path(), entries, &self.record.files, spared)?;
+    fn compare(
+        &self,
+        entries: &Entries,
+        spared: &[TreePath],
+        ignored: &HashSet<TreePath>,
+    ) -> Result<()> {
+        let mut found = survey(self.path(), entries, &self.record.files, spared)?;
+        found.judge(ignored, spared);
         let wrong = found
             .foreign
             .first()

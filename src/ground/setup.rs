@@ -129,8 +129,10 @@ impl Ground {
     }
 
     fn look(&self) -> Result<Survey> {
-        let entries = &self.last()?.entries;
-        survey(self.path(), entries, &self.record.files, &self.made())
+        let (laid, spared) = (self.last()?, self.made());
+        let mut found = survey(self.path(), &laid.entries, &self.record.files, &spared)?;
+        found.judge(&self.ignored(laid, &found.builds)?, &spared);
+        Ok(found)
     }
 
     /// A place for a log, among the records.

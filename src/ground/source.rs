@@ -1,18 +1,24 @@
 //! The person's repository as the source of files: its objects, attributes and filters, never its hooks.
 
+use super::entries::Entries;
 use super::files;
-use super::path::TreePath;
+use super::path::{TreePath, covers, place};
 use crate::cause::{Bail, Cause};
 use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
+use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A checkout may have to fetch large files (LFS, partial clones) first.
 const DEADLINE: Duration = Duration::from_secs(60 * 60);
+
+/// A file name that no rule is about, unless it is about everything.
+const PROBE: &str = "x..veri..x";
 
 /// Variables that point git at another repository, index or work tree (`git rev-parse --local-env-vars`).
 pub(super) const LOCAL_VARIABLES: &[&str] = &[
@@ -135,6 +141,70 @@ impl Source {
             .filter(|path| !path.is_empty())
             .map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec())
             .collect())
+    }
+
+    /// Which of these folders the ignore files of a tree ignore, or everything in them. Nothing else is asked: no
+    /// rules of the person's own, and no ignore file that a suite wrote.
+    ///
+    /// `rules` is an empty folder to work in.
+    pub(super) fn ignored(
+        &self,
+        entries: &Entries,
+        folders: &[TreePath],
+        rules: &Path,
+    ) -> Result<HashSet<TreePath>> {
+        if folders.is_empty() {
+            return Ok(HashSet::new());
+        }
+        self.lay_rules(entries, folders, rules)?;
+        let call = self.git(&rules.with_extension("no-index"), rules).args([
+            "ls-files",
+            "--others",
+            "--ignored",
+            "--directory",
+            "--exclude-per-directory=.gitignore",
+            "-z",
+        ]);
+        let listed = done(call, "asking what the tree ignores")?.stdout;
+        let listed: Vec<&[u8]> = listed.split(|byte| *byte == 0).collect();
+        Ok(folders
+            .iter()
+            .filter(|folder| {
+                let probe = [folder.as_slice(), b"/", PROBE.as_bytes()].concat();
+                listed.iter().any(|found| match found.strip_suffix(b"/") {
+                    Some(above) => covers(above, folder),
+                    None => *found == probe,
+                })
+            })
+            .cloned()
+            .collect())
+    }
+
+    /// Lays the ignore files that have a say over folders, and in each folder something to be ignored.
+    fn lay_rules(&self, entries: &Entries, folders: &[TreePath], rules: &Path) -> Result<()> {
+        let repo = self.open()?;
+        for folder in folders {
+            let inside = place(rules, folder);
+            fs::create_dir_all(&inside)
+                .and_then(|()| fs::write(inside.join(PROBE), ""))
+                .with_context(|| format!("writing {}", inside.display()))?;
+        }
+        for (path, entry) in &entries.files {
+            let above = match path.strip_suffix(b".gitignore") {
+                Some([]) => true,
+                Some(above) => {
+                    above.ends_with(b"/") && folders.iter().any(|f| f.starts_with(above))
+                }
+                None => false,
+            };
+            // git does not follow a link of that name either.
+            if above && entry.form.is_regular() {
+                let at = place(rules, path);
+                fs::write(&at, repo.find_blob(entry.oid)?.content())
+                    .with_context(|| format!("writing {}", at.display()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes a pack of exactly the objects of these trees into a folder of packs.

@@ -27,8 +27,22 @@ pub(super) struct Survey {
     pub(super) missing: Vec<TreePath>,
     /// Neither tracked nor spared: the topmost path of each.
     pub(super) foreign: Vec<TreePath>,
-    /// Untracked folders that are spared because they hold builds or dependencies: the topmost path of each.
+    /// Untracked folders that look like builds or dependencies: the topmost path of each. [`Survey::judge`] says
+    /// which of them stay.
     pub(super) builds: Vec<TreePath>,
+}
+
+impl Survey {
+    /// Takes what looks like a build, but is not ignored by the tree's own rules, for foreign: no clone that was
+    /// built in has it, and git would see it.
+    pub(super) fn judge(&mut self, ignored: &HashSet<TreePath>, spared: &[TreePath]) {
+        let (builds, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.builds)
+            .into_iter()
+            .partition(|path| ignored.contains(path));
+        self.builds = builds;
+        self.foreign
+            .extend(others.into_iter().filter(|path| !spared.contains(path)));
+    }
 }
 
 /// Surveys a ground. `spared` are paths that cleaning leaves alone beside build folders.

@@ -2,7 +2,6 @@
 
 use super::hold::Ground;
 use super::neutral;
-use super::path::TreePath;
 use super::slot::Kind;
 use super::source::Source;
 use anyhow::{Context, Result};
@@ -79,16 +78,5 @@ impl Verify {
     /// The name of the base's commit, for a refactor's claim.
     pub fn base(&self) -> Option<Oid> {
         self.base
-    }
-
-    /// Tracked files that the verifier changed; its checkout is thrown away all the same.
-    ///
-    /// # Errors
-    /// When the ground cannot be read.
-    pub fn altered(&mut self) -> Result<Vec<TreePath>> {
-        match self.ground.tree() {
-            Some(tree) => self.ground.verify_exact(tree),
-            None => Ok(Vec::new()),
-        }
     }
 }

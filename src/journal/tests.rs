@@ -121,25 +121,116 @@ fn a_spoilt_journal_is_put_back_and_told_lines_stay() {
     assert_eq!(append(&mut journal, Kind::RunEnd).seq, 3);
 }
 
+/// A journal with a copy, in which a developer is at work.
+fn kept(dir: &Path) -> (PathBuf, PathBuf, Journal) {
+    let (path, copy) = (dir.join("events.jsonl"), dir.join("copy"));
+    let (mut journal, _, vouched) = Journal::open_kept(&path, &copy).unwrap();
+    assert_eq!(vouched, Vouched::Whole);
+    append(&mut journal, Kind::RunStart);
+    let developer = Subject {
+        actor: "developer".to_owned(),
+        ..Subject::default()
+    };
+    let intent = Map::from_iter([("intent".to_owned(), Value::from("launch"))]);
+    journal
+        .append(&source(), &developer, Kind::Launch, intent)
+        .unwrap();
+    (path, copy, journal)
+}
+
+fn forge(path: &Path) {
+    let input = Map::from_iter([("input".to_owned(), Value::from("forged"))]);
+    let mut other = Journal::open(path).unwrap().0;
+    other
+        .append(&source(), &Subject::default(), Kind::Exit, input)
+        .unwrap();
+}
+
 #[test]
 fn a_copy_brings_back_what_was_spoilt_while_nobody_watched() {
     let dir = tempfile::tempdir().unwrap();
-    let (path, copy) = (dir.path().join("events.jsonl"), dir.path().join("copy"));
-    let (mut journal, _) = Journal::open(&path).unwrap();
-    append(&mut journal, Kind::RunStart);
-    assert!(!recover(&path, &copy).unwrap());
-    journal.copy_to(&copy).unwrap();
+    let (path, copy, journal) = kept(dir.path());
+    drop(journal);
     let good = std::fs::read(&path).unwrap();
-    append(&mut journal, Kind::Exit);
+    let vouched = || Journal::open_kept(&path, &copy).unwrap().2;
+    assert_eq!(vouched(), Vouched::Whole);
+    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
     let more = std::fs::read(&path).unwrap();
-    assert!(!recover(&path, &copy).unwrap());
-    assert_eq!(std::fs::read(&path).unwrap(), more);
-    std::fs::write(&path, [&more[..], b"garbage\n"].concat()).unwrap();
-    assert!(recover(&path, &copy).unwrap());
+    assert_eq!(vouched(), Vouched::Whole);
+    assert_eq!(std::fs::read(&path).unwrap(), more, "veri leaf may tell");
+    let spoil: [&dyn Fn(); 4] = [
+        &|| std::fs::write(&path, [&more[..], b"garbage\n"].concat()).unwrap(),
+        &|| std::fs::write(&path, &good[1..]).unwrap(),
+        &|| std::fs::remove_file(&path).unwrap(),
+        &|| forge(&path),
+    ];
+    for spoil in spoil {
+        spoil();
+        assert_eq!(vouched(), Vouched::PutBack);
+        assert_eq!(std::fs::read(&path).unwrap(), more);
+    }
+}
+
+#[test]
+fn a_forged_input_counts_for_nothing_whether_anybody_is_at_work_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, mut journal) = kept(dir.path());
+    let settled = Map::from_iter([("settled".to_owned(), Value::from(true))]);
+    journal
+        .append(&source(), &Subject::default(), Kind::Check, settled)
+        .unwrap();
+    drop(journal);
+    let good = std::fs::read(&path).unwrap();
+    forge(&path);
+    let (_, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+    assert_eq!((vouched, lines.len()), (Vouched::PutBack, 3));
     assert_eq!(std::fs::read(&path).unwrap(), good);
+}
+
+#[test]
+fn a_line_whose_writing_was_cut_off_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, journal) = kept(dir.path());
+    drop(journal);
+    let good = std::fs::read(&path).unwrap();
+    let first = good.iter().position(|b| *b == b'\n').unwrap() + 1;
+    for cut in [&good[..first], &good[..first + 7]] {
+        std::fs::write(&path, cut).unwrap();
+        let (_, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+        assert_eq!((vouched, lines.len()), (Vouched::Whole, 2));
+    }
+}
+
+#[test]
+fn without_its_copy_nothing_is_believed_that_was_written_after_a_launch() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, journal) = kept(dir.path());
+    drop(journal);
+    let good = std::fs::read(&path).unwrap();
+    forge(&path);
+    for spoil in [&|| std::fs::remove_file(&copy).unwrap() as (), &|| {
+        std::fs::write(&copy, "garbage").unwrap()
+    }] as [&dyn Fn(); 2]
+    {
+        spoil();
+        let (_, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+        assert_eq!((vouched, lines.len()), (Vouched::CutBack, 2));
+        assert_eq!(std::fs::read(&path).unwrap(), good);
+    }
+}
+
+#[test]
+fn a_journal_that_a_person_moved_away_does_not_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("events.jsonl"), dir.path().join("copy"));
+    append(
+        &mut Journal::open_kept(&path, &copy).unwrap().0,
+        Kind::RunStart,
+    );
     std::fs::remove_file(&path).unwrap();
-    assert!(recover(&path, &copy).unwrap());
-    assert_eq!(Journal::open(&path).unwrap().1.len(), 1);
+    let (mut journal, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+    assert_eq!((lines.len(), vouched), (0, Vouched::Whole));
+    assert_eq!(append(&mut journal, Kind::RunStart).seq, 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::outcome::conclude;
 use super::output;
 use super::process::Handle;
 use super::records::{Exit, Records, Started, remove};
-use super::shim::{CANNOT_RECORD, Order, SHIM_COMMAND};
+use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, Order, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
 use super::sweep::{sweep_launch, sweep_strays};
 use crate::cause::{Bail, Cause};
@@ -171,9 +171,21 @@ fn spawn_shim(records: &Records, spec: &Spec, lock: File) -> anyhow::Result<Chil
     }
     // `command` goes away here, and with it this program's copy of the lock: from now on the shim alone
     // holds it.
-    command
-        .spawn()
-        .with_context(|| format!("{}: {}", context(), records.shim().display()))
+    command.spawn().map_err(|e| {
+        let why = format!("{}: {e}", records.shim().display());
+        anyhow::Error::new(e).context(own_program(&spec.name, &why))
+    })
+}
+
+/// A leaf cannot be launched because veri's own program does not run: it was replaced or removed meanwhile.
+fn own_program(name: &str, why: &str) -> Bail {
+    Bail::new(
+        Cause::AgentUnavailable,
+        format!(
+            "the leaf {name} cannot be launched, since veri's own program, which supervises it, cannot be run ({why}). Was \
+             it replaced or removed during the run? Install it again, then run again."
+        ),
+    )
 }
 
 impl Running {
@@ -286,11 +298,18 @@ impl Running {
                     self.records.err(&self.name).display(),
                 ),
             )),
-            Some(code) if !started => bail!(
-                "the shim of leaf {} gave up before it began (exit code {code}): see {}",
+            Some(CANNOT_BEGIN) if !started => bail!(
+                "the shim of leaf {} gave up before it began (exit code {CANNOT_BEGIN}): see {}",
                 self.name,
                 self.records.err(&self.name).display(),
             ),
+            Some(code) if !started => {
+                let why = format!(
+                    "{} ended with exit code {code} and supervised nothing",
+                    self.records.shim().display()
+                );
+                bail!(own_program(&self.name, &why))
+            }
             Some(_) => Ok(()),
         }
     }

@@ -51,6 +51,8 @@ pub(super) fn classify(
         return match (intent, started) {
             (Some(why), _) => ours(why),
             (None, true) => external(None),
+            // Its shim was ended before it could say who it is.
+            (None, false) if held => external(None),
             (None, false) => End::NeverStarted,
         };
     };
@@ -123,7 +125,7 @@ mod tests {
             (None, stop, true, false, End::KilledByStop),
             (None, stop, false, true, End::KilledByStop),
             (None, None, false, false, End::NeverStarted),
-            (None, None, false, true, End::NeverStarted),
+            (None, None, false, true, external(None)),
         ] {
             let got = classify(record.as_ref(), intent, started, held);
             assert_eq!(got, end, "{record:?} {intent:?} {started} {held}");

@@ -16,6 +16,16 @@ pub struct Illegal {
     pub event: String,
 }
 
+/// Launches that may leave no trace between two starts of the conductor: the one that an earlier start left open.
+const LOSSES: u32 = 1;
+
+/// A launch that left a trace: what is lost after it is counted anew.
+pub(super) fn seen(state: &mut State, ended: &LeafEnd) {
+    if !matches!(ended, LeafEnd::Lost | LeafEnd::NeverStarted) {
+        state.lost = 0;
+    }
+}
+
 /// The ends of a leaf that say nothing of its work, whoever it was.
 pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
     match ended {
@@ -39,8 +49,22 @@ pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
                 Ending::Bailed(Bail::new(Cause::AgentUnavailable, detail)),
             );
         }
-        // Relaunched without budget: each needs a start of the conductor, so this is bounded.
-        LeafEnd::Lost | LeafEnd::NeverStarted => {}
+        // Relaunched without budget, which is right for what an earlier conductor left. One that watches
+        // loses nothing: should it, that must not go on for ever.
+        LeafEnd::Lost | LeafEnd::NeverStarted => {
+            state.lost += 1;
+            if state.lost > LOSSES {
+                let detail = format!(
+                    "{} launches in a row ended without a trace. Something on this machine keeps leaves from \
+                     running (the out-of-memory killer, a program that was replaced); run again to go on.",
+                    state.lost
+                );
+                end(
+                    state,
+                    Ending::Bailed(Bail::new(Cause::KilledExternal, detail)),
+                );
+            }
+        }
         LeafEnd::Answered(_)
         | LeafEnd::Malformed { .. }
         | LeafEnd::Failed { .. }

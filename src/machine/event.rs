@@ -211,4 +211,6 @@ pub enum Checked {
     },
     /// Nothing was changed.
     Unchanged,
+    /// The candidate is what was refused the last time.
+    Repeated,
 }

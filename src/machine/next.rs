@@ -1,7 +1,7 @@
 //! The transition function, for everything outside a claim; claims are in `work.rs`.
 
 use super::effect::{Effect, Notice};
-use super::ends::{Illegal, end, illegal, not_of_the_leaf, stuck_bail};
+use super::ends::{Illegal, end, illegal, not_of_the_leaf, seen, stuck_bail};
 use super::event::{Answer, Event, LeafEnd};
 use super::state::{At, Ending, Feedback, FeedbackKind, Stage, State};
 use super::{resume, work};
@@ -41,8 +41,7 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
                 plan,
             },
         ) => {
-            state.given_plan = plan.or(state.given_plan.take());
-            resume::resume(state, limits, renew);
+            resume::resume(state, limits, renew, plan);
         }
         (At::Ended(_), event) => return illegal(&state.at, &event),
         (At::Unwinding(ending), Event::Unwound | Event::Failed(_)) => {
@@ -53,6 +52,7 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
                 && matches!(work.stage, Stage::Collect { .. })
             {
                 work.stage = Stage::Develop;
+                work.cut_off = true;
             }
             notes.push(Effect::Push);
             notes.push(Effect::Mirror);
@@ -67,6 +67,12 @@ fn step(state: &mut State, event: Event, notes: &mut Vec<Effect>) -> Result<(), 
             // Nothing of this run is in the working tree yet, and what is there may be the user's.
             state.at = At::Ended(Ending::Bailed(bail));
             notes.push(Effect::Mirror);
+        }
+        (At::CommitPlan(plan), Event::Failed(bail)) => {
+            // What kept it from being committed is not the plan's fault, unless that is said.
+            let kept = (bail.cause != Cause::PlanInvalid).then(|| At::CommitPlan(plan.clone()));
+            state.then = kept.map(Box::new);
+            end(state, Ending::Bailed(bail));
         }
         (_, Event::Failed(bail)) => end(state, Ending::Bailed(bail)),
         (At::Preflight, Event::Interrupted) => {
@@ -170,6 +176,7 @@ fn continue_work(
 }
 
 fn planner_ended(state: &mut State, ended: LeafEnd) {
+    seen(state, &ended);
     match ended {
         LeafEnd::Answered(Answer::Plan(plan)) => {
             state.planner = Default::default();

@@ -4,12 +4,14 @@ use super::event::Renew;
 use super::state::{At, Ending, Feedback, FeedbackKind, From, Limits, Stage, State, Work};
 use super::work;
 use crate::cause::{Bail, Cause};
+use crate::plan::Plan;
 use crate::role::Claim;
 
 /// Goes back to preflight, remembering where the run stood.
-pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
+pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew, plan: Option<Plan>) {
     state.limits = limits;
     state.stop = None;
+    state.lost = 0;
     let bailed = match &state.at {
         At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => Some(bail.clone()),
         _ => None,
@@ -33,6 +35,9 @@ pub(super) fn resume(state: &mut State, limits: Limits, renew: Renew) {
         // A preflight that failed has changed nothing: what was to follow it still is.
         At::Unwinding(_) | At::Ended(_) => state.then.take().map(|at| *at),
     };
+    // A person's plan takes the place of one that could not be committed.
+    let then = then.filter(|at| plan.is_none() || !matches!(at, At::CommitPlan(_)));
+    state.given_plan = plan.or(state.given_plan.take());
     state.then = then.map(Box::new);
 }
 
@@ -44,8 +49,9 @@ fn try_again(work: &mut Work, bail: &Bail) {
         Stage::Check if matches!(bail.cause, Cause::NeedsUser | Cause::KilledExternal) => {
             work.check_bails += 1;
             if work.check_bails > 1 {
+                // It need not be the candidate's fault: as it is, it may be put forward again.
                 let feedback = Feedback {
-                    kind: FeedbackKind::Check,
+                    kind: FeedbackKind::Refused,
                     reasons: vec![bail.detail.clone()],
                 };
                 work::send_back(work, feedback);
@@ -102,8 +108,6 @@ fn restart_phase(work: &mut Work) {
     if work.claim == Claim::AlreadyThere {
         work.claim = Claim::Red;
     }
-    work.from = match (&work.claim, &work.red) {
-        (Claim::Green, Some(red)) => From::Tree(red.clone()),
-        _ => From::Head,
-    };
+    // In green, and in a red that was reopened from it.
+    work.from = work.red.clone().map_or(From::Head, From::Tree);
 }

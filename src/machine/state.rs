@@ -113,12 +113,23 @@ pub enum FeedbackKind {
     Reject,
     /// A check of the conductor failed.
     Check,
+    /// Something that is not the content alone was refused: tampering, a hook, a suite that could not run.
+    Refused,
     /// The leaf exited with a code of its own.
     Failed,
+    /// The first attempt left everything as it was.
+    Unchanged,
     /// The answer could not be read.
     Malformed,
-    /// The launch before this one was killed as stuck; its partial work was put aside.
-    Stuck,
+}
+
+impl FeedbackKind {
+    pub(super) fn because(self, reasons: Vec<String>) -> Feedback {
+        Feedback {
+            kind: self,
+            reasons,
+        }
+    }
 }
 
 /// An old test that rightly breaks, named by a green leaf.
@@ -180,6 +191,8 @@ pub struct Work {
     pub stuck: u32,
     /// Malformed answers of the current verifier in a row.
     pub malformed: u32,
+    /// Whether the developer's last launch was lost, stopped or killed, so that its answer never came.
+    pub cut_off: bool,
     /// What the next developer starts from.
     pub from: From,
     /// The tree that the claim is about, once there is one.
@@ -198,6 +211,22 @@ pub struct Work {
     pub reopens: u32,
     /// The code of a green that reopened its red.
     pub saved_code: Option<Tree>,
+}
+
+impl Work {
+    /// Every tree that the claim is about or goes on from.
+    pub fn trees(&self) -> Vec<&Tree> {
+        let from: Vec<&Tree> = match &self.from {
+            From::Head => Vec::new(),
+            From::Tree(tree) => vec![tree],
+            From::Merge { base, red, code } => vec![base, red, code],
+        };
+        let rest = [&self.candidate, &self.red, &self.saved_code];
+        let mut trees: Vec<&Tree> = from.into_iter().chain(rest.into_iter().flatten()).collect();
+        let mut seen = Vec::new();
+        trees.retain(|tree| !seen.contains(tree) && (seen.push(*tree), true).1);
+        trees
+    }
 }
 
 /// The planner's counters.
@@ -267,6 +296,8 @@ pub struct State {
     pub work: Option<Work>,
     /// The planner's counters.
     pub planner: Planner,
+    /// Launches in a row that left no trace since the conductor was started.
+    pub lost: u32,
     /// The plan that a person gave instead of a planner.
     pub given_plan: Option<Plan>,
     /// The strongest stop that was asked for.
@@ -282,6 +313,7 @@ impl State {
             then: None,
             work: None,
             planner: Planner::default(),
+            lost: 0,
             given_plan: None,
             stop: None,
         }

@@ -325,38 +325,6 @@ fn stops_at_ledger_finish_the_step_under_way() {
 }
 
 #[test]
-fn a_rerun_goes_on_where_the_stop_left_it_without_spending_a_budget() {
-    let mut world = World::new();
-    let mut stopped = false;
-    let end = run(begun(), &mut world, |effect, _| match effect {
-        Effect::Launch(leaf) if leaf.claim == Some(Claim::Green) && !stopped => {
-            stopped = true;
-            Some(Event::LeafEnded(LeafEnd::Refused))
-        }
-        _ => None,
-    });
-    assert!(matches!(end.ending(), Some(Ending::Stopped(_))));
-    let resumed = Event::Resumed {
-        limits: Limits::default(),
-        renew: Renew::Spent,
-        plan: None,
-    };
-    let again = next(end, resumed).unwrap().0;
-    let end = run(again, &mut world, |effect, _| {
-        if let Effect::Launch(leaf) = effect {
-            assert_eq!((leaf.attempt, leaf.launch), (1, 1));
-            assert!(world_has_no_second_red(leaf));
-        }
-        None
-    });
-    assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
-}
-
-fn world_has_no_second_red(leaf: &Leaf) -> bool {
-    !(leaf.claim == Some(Claim::Red) && leaf.step.as_ref().is_some_and(|s| s.number == 1))
-}
-
-#[test]
 fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put_aside() {
     let mut state = begun();
     let mut world = World::new();
@@ -391,32 +359,6 @@ fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put
             .any(|e| matches!(e, Effect::Note(Notice::RedStale(_))))
     );
     assert!(matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Red)));
-}
-
-#[test]
-fn a_kept_red_without_a_journal_goes_on_at_green() {
-    let state = next(begun(), Event::PreflightPassed { ledger: true })
-        .unwrap()
-        .0;
-    let red = KeptRed {
-        title: "step 1".to_owned(),
-        criteria: vec!["AC1".to_owned()],
-        tree: tree(7),
-    };
-    let event = Event::LedgerRead {
-        steps: World::new().steps(),
-        red: Some(red),
-        committed: None,
-        moved: false,
-    };
-    let state = next(state, event).unwrap().0;
-    let Some(Effect::Launch(leaf)) = state.pending() else {
-        panic!("no launch")
-    };
-    assert_eq!(
-        (leaf.claim, leaf.from),
-        (Some(Claim::Green), From::Tree(tree(7)))
-    );
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
@@ -489,6 +431,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(Event::Checked(Checked::PassesAtOnce { reasons: reasons() })),
         Just(Event::Checked(Checked::Fails { reasons: reasons() })),
         Just(Event::Checked(Checked::Unchanged)),
+        Just(Event::Checked(Checked::Repeated)),
         any::<bool>().prop_map(|shown| Event::Proved {
             shown,
             reasons: Vec::new()
@@ -628,6 +571,8 @@ proptest! {
             let reasons = vec!["r".to_owned()];
             match effect {
                 Effect::Launch(leaf) => match (choice, leaf.role) {
+                    (5, _) => Some(LeafEnd::Lost),
+                    (6, _) => Some(LeafEnd::NeverStarted),
                     (0, _) => Some(LeafEnd::Stuck),
                     (1, Role::Developer) => Some(LeafEnd::Failed { code: 1 }),
                     (1 | 2, Role::Planner | Role::Verifier) => Some(LeafEnd::Malformed { reason: "m".to_owned() }),
@@ -640,6 +585,7 @@ proptest! {
                     0..=2 => Some(Event::Checked(Checked::Fails { reasons })),
                     3 => Some(Event::Checked(Checked::PassesAtOnce { reasons })),
                     4 => Some(Event::Checked(Checked::Unchanged)),
+                    5 => Some(Event::Checked(Checked::Repeated)),
                     _ => None,
                 },
                 Effect::Commit(_) if choice < 3 => Some(Event::CommitRefused { reasons }),

@@ -1,13 +1,13 @@
 //! One claim: develop, check, verify; then the next claim of the step, or another attempt.
 
 use super::effect::{Effect, Notice};
-use super::ends::{Illegal, end, illegal, not_of_the_leaf, stuck_bail};
+use super::ends::{Illegal, end, illegal, not_of_the_leaf, seen, stuck_bail};
 use super::event::{Answer, Checked, Collected, Event, KeptRed, LeafEnd};
 use super::state::{
     At, Ending, Feedback, FeedbackKind, From, RefactorWhen, Reopen, Stage, State, Step, Tree, Work,
 };
 use crate::cause::{Bail, Cause};
-use crate::role::{Claim, Role};
+use crate::role::Claim;
 
 /// Begins a step: at its red, at its green when an approved red was kept, or at its one phase.
 pub(super) fn begin(step: Step, last: bool, red: Option<KeptRed>, notes: &mut Vec<Effect>) -> Work {
@@ -27,6 +27,7 @@ pub(super) fn begin(step: Step, last: bool, red: Option<KeptRed>, notes: &mut Ve
         revisions: 0,
         stuck: 0,
         malformed: 0,
+        cut_off: false,
         from,
         candidate: None,
         red,
@@ -81,10 +82,7 @@ pub(super) fn step(
             revise(
                 state,
                 &mut work,
-                Feedback {
-                    kind: FeedbackKind::Check,
-                    reasons,
-                },
+                FeedbackKind::Check.because(reasons),
                 notes,
             )
         }
@@ -96,10 +94,7 @@ pub(super) fn step(
         (Stage::Commit, Event::CommitRefused { reasons }) => revise(
             state,
             &mut work,
-            Feedback {
-                kind: FeedbackKind::Check,
-                reasons,
-            },
+            FeedbackKind::Refused.because(reasons),
             notes,
         ),
         (Stage::Drop { .. }, Event::Dropped) => settle(&work, notes),
@@ -119,6 +114,16 @@ pub(super) fn step(
 // Each of these says whether the step is settled and its work is over.
 
 fn developer_ended(state: &mut State, work: &mut Work, ended: LeafEnd) -> bool {
+    seen(state, &ended);
+    work.cut_off = match ended {
+        LeafEnd::Lost | LeafEnd::Stopped | LeafEnd::External { .. } => true,
+        // Not begun: what is known of the launch before it still holds.
+        LeafEnd::NeverStarted | LeafEnd::Refused | LeafEnd::SpawnFailed { .. } => work.cut_off,
+        LeafEnd::Answered(_)
+        | LeafEnd::Malformed { .. }
+        | LeafEnd::Failed { .. }
+        | LeafEnd::Stuck => false,
+    };
     match ended {
         LeafEnd::Answered(Answer::NeedsUser { question }) => {
             end(state, Ending::Bailed(Bail::needs_user(question)));
@@ -131,10 +136,7 @@ fn developer_ended(state: &mut State, work: &mut Work, ended: LeafEnd) -> bool {
             let reasons = vec![format!("the developer exited with code {code}")];
             collect(
                 work,
-                Some(Feedback {
-                    kind: FeedbackKind::Failed,
-                    reasons,
-                }),
+                Some(FeedbackKind::Failed.because(reasons)),
                 Vec::new(),
             );
         }
@@ -191,30 +193,14 @@ fn reopen_red(
 ) -> bool {
     if work.claim != Claim::Green || work.red.is_none() {
         let reasons = vec!["only green may ask for old tests to change (reopen_red)".to_owned()];
-        return revise(
-            state,
-            work,
-            Feedback {
-                kind: FeedbackKind::Check,
-                reasons,
-            },
-            notes,
-        );
+        return revise(state, work, FeedbackKind::Check.because(reasons), notes);
     }
     if work.reopens >= state.limits.reopens {
         let reasons = vec![format!(
             "red was reopened {} times already, which is the limit: keep the old tests passing",
             work.reopens
         )];
-        return revise(
-            state,
-            work,
-            Feedback {
-                kind: FeedbackKind::Check,
-                reasons,
-            },
-            notes,
-        );
+        return revise(state, work, FeedbackKind::Check.because(reasons), notes);
     }
     work.reopens += 1;
     work.saved_code = Some(code);
@@ -237,42 +223,32 @@ fn checked(state: &mut State, work: &mut Work, checked: Checked, notes: &mut Vec
         }
         Checked::PassesAtOnce { reasons } => {
             work.passed_at_once = true;
-            revise(
-                state,
-                work,
-                Feedback {
-                    kind: FeedbackKind::Check,
-                    reasons,
-                },
-                notes,
-            )
+            revise(state, work, FeedbackKind::Check.because(reasons), notes)
         }
         Checked::Unchanged if work.claim == Claim::Refactor => settle(work, notes),
         Checked::Unchanged => {
             let reasons = vec!["nothing was changed".to_owned()];
-            revise(
-                state,
-                work,
-                Feedback {
-                    kind: FeedbackKind::Check,
-                    reasons,
-                },
-                notes,
-            )
+            revise(state, work, FeedbackKind::Unchanged.because(reasons), notes)
+        }
+        Checked::Repeated => {
+            let feedback = still(work.feedback.take());
+            revise(state, work, feedback, notes)
         }
         Checked::Fails { reasons } => {
             notes.push(Effect::Mirror);
-            revise(
-                state,
-                work,
-                Feedback {
-                    kind: FeedbackKind::Check,
-                    reasons,
-                },
-                notes,
-            )
+            revise(state, work, FeedbackKind::Check.because(reasons), notes)
         }
     }
+}
+
+/// What was said of a candidate, to a developer that has put it forward again as it was.
+fn still(said: Option<Feedback>) -> Feedback {
+    let again = "nothing was changed since the attempt that was refused; it was refused for this:";
+    let mut feedback = said.unwrap_or(FeedbackKind::Unchanged.because(Vec::new()));
+    if feedback.reasons.first().is_none_or(|first| first != again) {
+        feedback.reasons.insert(0, again.to_owned());
+    }
+    feedback
 }
 
 fn verifier_ended(
@@ -281,6 +257,7 @@ fn verifier_ended(
     ended: LeafEnd,
     notes: &mut Vec<Effect>,
 ) -> bool {
+    seen(state, &ended);
     match ended {
         LeafEnd::Answered(Answer::Approve { breaks_with }) => {
             work.stuck = 0;
@@ -295,11 +272,7 @@ fn verifier_ended(
                          which it fails: it proves nothing"
                             .to_owned(),
                     ];
-                    let feedback = Feedback {
-                        kind: FeedbackKind::Reject,
-                        reasons,
-                    };
-                    return revise(state, work, feedback, notes);
+                    return revise(state, work, FeedbackKind::Reject.because(reasons), notes);
                 }
                 (Claim::Green | Claim::Refactor | Claim::NoTest, _) => work.stage = Stage::Commit,
             }
@@ -309,15 +282,7 @@ fn verifier_ended(
             work.stuck = 0;
             work.malformed = 0;
             notes.push(Effect::Mirror);
-            revise(
-                state,
-                work,
-                Feedback {
-                    kind: FeedbackKind::Reject,
-                    reasons,
-                },
-                notes,
-            )
+            revise(state, work, FeedbackKind::Reject.because(reasons), notes)
         }
         LeafEnd::Answered(Answer::NeedsUser { question }) => {
             end(state, Ending::Bailed(Bail::needs_user(question)));
@@ -409,6 +374,7 @@ fn new_phase(work: &mut Work, claim: Claim) {
     work.revisions = 0;
     work.stuck = 0;
     work.malformed = 0;
+    work.cut_off = false;
     work.from = From::Head;
     work.candidate = None;
     work.passed_at_once = false;
@@ -471,29 +437,4 @@ fn out_of_launches(state: &mut State, work: &mut Work, who: &str) {
 
 fn drop_refactor(work: &mut Work, why: String) {
     work.stage = Stage::Drop { why };
-}
-
-impl Work {
-    /// Every tree that the claim is about or goes on from.
-    pub fn trees(&self) -> Vec<&Tree> {
-        let from: Vec<&Tree> = match &self.from {
-            From::Head => Vec::new(),
-            From::Tree(tree) => vec![tree],
-            From::Merge { base, red, code } => vec![base, red, code],
-        };
-        let rest = [&self.candidate, &self.red, &self.saved_code];
-        let mut trees: Vec<&Tree> = from.into_iter().chain(rest.into_iter().flatten()).collect();
-        let mut seen = Vec::new();
-        trees.retain(|tree| !seen.contains(tree) && (seen.push(*tree), true).1);
-        trees
-    }
-
-    /// The leaf that runs or is to be launched, if any.
-    pub fn running(&self) -> Option<Role> {
-        match self.stage {
-            Stage::Develop => Some(Role::Developer),
-            Stage::Verify => Some(Role::Verifier),
-            _ => None,
-        }
-    }
 }

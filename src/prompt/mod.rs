@@ -11,7 +11,7 @@ mod planner;
 mod templates;
 
 pub use developer::{
-    DeveloperInputs, DeveloperPrompt, Kept, Rationale, RejectReason, Setback, Start, Task,
+    CutShort, DeveloperInputs, DeveloperPrompt, Kept, Rationale, RejectReason, Setback, Start, Task,
 };
 pub use fence::{Blocks, Fenced, escaped_line, plain_text};
 pub use issue::{IssueText, StepText};

@@ -45,7 +45,7 @@ const KNOWN: &[Known] = known! {
     "develop-green.md": DEVELOP, DEVELOP_MAY;
     "develop-refactor.md": DEVELOP, DEVELOP_MAY;
     "develop-no-test.md": DEVELOP, DEVELOP_MAY;
-    "revise.md": &["why", "evidence", "reasons"], &["attempt", "start", "kept", "previous"];
+    "revise.md": &["why", "evidence", "reasons"], &["attempt", "start", "cut_short", "kept"];
     "verify-red.md": VERIFY, VERIFY_MAY;
     "verify-already-there.md": VERIFY, VERIFY_MAY;
     "verify-green.md": VERIFY, VERIFY_MAY;

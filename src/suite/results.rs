@@ -1,8 +1,11 @@
 //! Results that are kept, so that nothing is run twice on the same tree with the same command and dependencies.
 
+use super::run::Ran;
 use super::{SuiteEnd, SuiteRun};
+use crate::ground::TreePath;
 use crate::ground::files::{remove, sha256, write_atomic};
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -23,6 +26,18 @@ pub struct ResultKey<'a> {
     pub setup: &'a str,
     /// The hash of the declared environment file; empty for none.
     pub env_file: &'a str,
+    /// The hash of the declared variables; empty for none.
+    pub env: &'a str,
+}
+
+/// A result as it is stored: what later runs must know of it beside the run itself.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    run: SuiteRun,
+    /// As arrays of bytes: a path need not be text.
+    debris: Vec<TreePath>,
+    fresh: bool,
 }
 
 impl ResultKey<'_> {
@@ -33,6 +48,7 @@ impl ResultKey<'_> {
             self.before.as_bytes(),
             self.setup.as_bytes(),
             self.env_file.as_bytes(),
+            self.env.as_bytes(),
         ])
     }
 }
@@ -51,26 +67,38 @@ impl Results {
         }
     }
 
-    /// An earlier result for the same key, marked as remembered; its log lies beside it.
+    /// An earlier result for the same key, marked as remembered, with the files that it left behind; its log lies
+    /// beside it.
     ///
     /// None also for one that cannot be read: it is then simply run again.
-    pub fn get(&self, key: &ResultKey<'_>) -> Option<SuiteRun> {
+    pub fn get(&self, key: &ResultKey<'_>) -> Option<Ran> {
         let name = key.name();
         let bytes = fs::read(self.folder.join(format!("{name}.json"))).ok()?;
-        let mut run: SuiteRun = serde_json::from_slice(&bytes).ok()?;
+        let Stored {
+            mut run,
+            debris,
+            fresh,
+        } = serde_json::from_slice(&bytes).ok()?;
         run.log = self.folder.join(format!("{name}.log"));
         run.remembered = true;
         let same = run.tree == key.tree && run.command == key.command;
-        (same && run.log.is_file()).then_some(run)
+        (same && run.log.is_file()).then_some(Ran {
+            run,
+            altered: Vec::new(),
+            debris,
+            fresh,
+        })
     }
 
     /// Keeps a result that says something about the tree, and gives it with its log in its lasting place.
     ///
-    /// Ends that say something about the day are not kept: a deadline, a missing program, a kill, a stop.
+    /// Ends that say something about the day are not kept: a deadline, a missing program, a kill, a stop. Whether
+    /// a failure that is kept still holds is for the caller to doubt.
     ///
     /// # Errors
     /// When the result or its log cannot be written.
-    pub fn put(&self, key: &ResultKey<'_>, run: &SuiteRun) -> Result<SuiteRun> {
+    pub fn put(&self, key: &ResultKey<'_>, ran: &Ran) -> Result<SuiteRun> {
+        let run = &ran.run;
         let lasting = matches!(
             run.end,
             SuiteEnd::Passed | SuiteEnd::Failed { .. } | SuiteEnd::Crashed { .. }
@@ -89,10 +117,15 @@ impl Results {
             .with_context(|| format!("keeping the log {}", log.display()))?;
         let mut kept = run.clone();
         kept.log = log;
-        let json = serde_json::to_vec(&kept)?;
+        let stored = Stored {
+            run: kept,
+            debris: ran.debris.clone(),
+            fresh: ran.fresh,
+        };
+        let json = serde_json::to_vec(&stored)?;
         write_atomic(&self.folder.join(format!("{name}.json")), &json)?;
         self.forget_old()?;
-        Ok(kept)
+        Ok(stored.run)
     }
 
     /// Forgets one result.
@@ -138,19 +171,26 @@ mod tests {
             before: "",
             setup: "",
             env_file: "",
+            env: "",
         }
     }
 
-    fn run(home: &Path, end: SuiteEnd) -> SuiteRun {
+    fn run(home: &Path, end: SuiteEnd) -> Ran {
         let log = home.join("log");
         fs::write(&log, "1 failed\n").unwrap();
-        SuiteRun {
+        let run = SuiteRun {
             tree: "t1".into(),
             command: "make test".into(),
             end,
             wall_ms: 5,
             log,
             remembered: false,
+        };
+        Ran {
+            run,
+            altered: Vec::new(),
+            debris: vec![b"report \xff.xml".to_vec()],
+            fresh: true,
         }
     }
 
@@ -161,11 +201,12 @@ mod tests {
         assert_eq!(results.get(&key("t1")), None);
         let ran = run(home.path(), SuiteEnd::Failed { code: 1 });
         results.put(&key("t1"), &ran).unwrap();
-        fs::remove_file(&ran.log).unwrap();
+        fs::remove_file(&ran.run.log).unwrap();
         let back = results.get(&key("t1")).unwrap();
-        assert!(back.remembered);
-        assert_eq!(back.end, ran.end);
-        assert_eq!(fs::read_to_string(&back.log).unwrap(), "1 failed\n");
+        assert!(back.run.remembered && back.fresh);
+        assert_eq!(back.run.end, ran.run.end);
+        assert_eq!(back.debris, ran.debris, "what it left is not forgotten");
+        assert_eq!(fs::read_to_string(&back.run.log).unwrap(), "1 failed\n");
         let others = [
             key("t2"),
             ResultKey {
@@ -182,6 +223,10 @@ mod tests {
             },
             ResultKey {
                 env_file: "h",
+                ..key("t1")
+            },
+            ResultKey {
+                env: "h",
                 ..key("t1")
             },
         ];
@@ -204,7 +249,7 @@ mod tests {
         ] {
             let ran = run(home.path(), end);
             results.put(&key("t1"), &ran).unwrap();
-            assert_eq!(results.get(&key("t1")), None, "{:?}", ran.end);
+            assert_eq!(results.get(&key("t1")), None, "{:?}", ran.run.end);
         }
     }
 
@@ -223,7 +268,7 @@ mod tests {
         for number in 0..KEPT + 3 {
             let tree = number.to_string();
             let mut ran = ran.clone();
-            ran.tree.clone_from(&tree);
+            ran.run.tree.clone_from(&tree);
             results.put(&key(&tree), &ran).unwrap();
         }
         let json = fs::read_dir(home.path().join("results"))

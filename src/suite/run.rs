@@ -4,16 +4,14 @@ use super::{SuiteEnd, SuiteRun};
 use crate::cause::{Bail, Cause};
 use crate::ground::command::{Launcher, shell};
 use crate::ground::{Ended, Ground, Launch, TreePath, Trial};
+use crate::tail;
 use anyhow::{Context, Result};
 use git2::Oid;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How much of a log a message quotes, in bytes.
-const QUOTE: u64 = 2048;
+const QUOTE: usize = 2048;
 
 /// How many logs of one name are kept in a ground's records.
 const LOGS: usize = 20;
@@ -46,6 +44,9 @@ pub struct Ran {
     pub altered: Vec<TreePath>,
     /// Files that it left behind and that git does not ignore.
     pub debris: Vec<TreePath>,
+    /// Whether it found the ground as a fresh clone is, set up: nothing that another tree's run left can have
+    /// helped it.
+    pub fresh: bool,
 }
 
 /// Runs a command on the tree that the ground holds.
@@ -63,6 +64,7 @@ pub fn run(ask: &mut SuiteAsk<'_>, launch: &mut Launcher<'_>) -> Result<Ran> {
             String::from_utf8_lossy(path)
         );
     }
+    let fresh = ask.ground.note_run(ask.tree, ask.command);
     if let Some(before) = ask.before {
         let (end, run) = one(ask, "before", before, launch)?;
         match end {
@@ -72,6 +74,7 @@ pub fn run(ask: &mut SuiteAsk<'_>, launch: &mut Launcher<'_>) -> Result<Ran> {
                     run,
                     altered: Vec::new(),
                     debris: Vec::new(),
+                    fresh: false,
                 });
             }
             end => {
@@ -79,7 +82,7 @@ pub fn run(ask: &mut SuiteAsk<'_>, launch: &mut Launcher<'_>) -> Result<Ran> {
                     Cause::NeedsUser,
                     format!(
                         "ground.before_suite, `{before}`, must succeed before a suite can run, but {end}.\n{}",
-                        tail(&run.log)
+                        tail::of_log(&run.log, QUOTE)
                     ),
                 )
                 .into());
@@ -91,6 +94,7 @@ pub fn run(ask: &mut SuiteAsk<'_>, launch: &mut Launcher<'_>) -> Result<Ran> {
         run,
         altered: ask.ground.verify_exact(ask.tree)?,
         debris: ask.ground.debris()?,
+        fresh,
     })
 }
 
@@ -145,20 +149,6 @@ fn next_log(ground: &Ground, name: &str) -> Result<std::path::PathBuf> {
         .or_else(|| (0..LOGS).min_by_key(|number| modified(*number)))
         .unwrap_or(0);
     ground.log(&format!("{safe}.{number}"))
-}
-
-/// The last lines of a log, as text.
-fn tail(log: &Path) -> String {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(log)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(QUOTE)))?;
-        let mut bytes = Vec::new();
-        file.take(QUOTE).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    // The log only illustrates the message.
-    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
 impl SuiteEnd {

@@ -306,3 +306,26 @@ fn no_time_at_all_ends_the_run_at_a_leafs_boundary() {
     scene.tdd(&["--new-templates"]).expect(0);
     walk(&scene);
 }
+
+#[test]
+fn a_stuck_relaunch_is_told_what_was_refused_before_and_where_its_unfinished_work_is() {
+    let scene = Scene::new();
+    let prompts = scene.agent_keeping_prompts(&Agent {
+        red: format!(
+            "case $VERI_STEP-$LAUNCHES in greet*-1) echo : > tests/name.sh;; greet*-2) echo half > tests/half.sh; sleep 1000;; \
+             *)\n{}\n;; esac",
+            Agent::default().red
+        ),
+        ..Agent::default()
+    });
+    scene.tdd(&["--timeout", "3"]).expect(0);
+    walk(&scene);
+    let prompt = |n: u32| std::fs::read_to_string(prompts.join(format!("developer-{n}"))).unwrap();
+    let evidence = "What was seen:";
+    assert!(!prompt(1).contains("What came of the work"));
+    assert!(prompt(2).contains(evidence) && !prompt(2).contains("/discarded/"));
+    let told = prompt(3);
+    assert!(told.contains(evidence), "{told}");
+    assert!(told.contains("did not end within 3 seconds"), "{told}");
+    assert!(told.contains("refs/veri/issue-42/discarded/"), "{told}");
+}

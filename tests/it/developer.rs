@@ -173,6 +173,33 @@ fn a_rejected_change_that_comes_back_as_it_was_is_no_new_attempt() {
 }
 
 #[test]
+fn a_change_that_failed_a_check_and_comes_back_as_it_was_is_not_checked_again() {
+    let scene = Scene::new();
+    scene.agent(&Agent {
+        red: attempts(
+            ":",
+            &[&format!("{FRESH}; {NAME_TEST}; {NAME_CODE}"), ":", ":"],
+            &format!("{FRESH}; {}", Agent::default().red),
+        ),
+        ..Agent::default()
+    });
+    scene.tdd(&[]).expect(0);
+    let again = "nothing was changed since";
+    was_sent_back(
+        &scene,
+        1,
+        Phase::Red,
+        &["take the implementation out", again, again],
+    );
+    let checks = scene.journal();
+    let ran = |l: &&veri::event::Line| {
+        l.text("result") == "unchanged" && l.fields.contains_key("evidence")
+    };
+    assert_eq!(checks.iter().filter(ran).count(), 0);
+    walk(&scene);
+}
+
+#[test]
 fn a_flood_of_words_and_forged_verdicts_are_only_words() {
     let scene = Scene::new();
     let good = Agent::default();
@@ -264,12 +291,14 @@ fn a_question_ends_the_run_and_its_answer_reaches_whoever_asks_next() {
 #[test]
 fn old_tests_that_rightly_break_are_changed_by_red_and_come_first() {
     let scene = Scene::new();
+    let code_kept = scene.path("code-kept");
     let reopen = "echo '{\"reopen_red\":[{\"test\":\"tests/greet.sh\",\"why\":\"it pins the old greeting\"}]}'";
     let code = "echo 'greet() { echo \"hello ${1-you}\"; }' > src/lib.sh";
     scene.agent(&Agent {
         red: format!(
-            "case \"$VERI_STEP\" in greet*) if [ -e tests/name.sh ]; then echo '. src/lib.sh; [ \"$(greet)\" = \"hello you\" ]' > tests/greet.sh; else {NAME_TEST}; fi;; *) {};; esac",
-            "echo '. src/lib.sh; [ \"$(bye)\" = \"bye\" ]' > tests/bye.sh"
+            "case \"$VERI_STEP\" in greet*) if [ -e tests/name.sh ]; then git log -1 --format=%T refs/veri/issue-42/reopened > '{1}'; echo '. src/lib.sh; [ \"$(greet)\" = \"hello you\" ]' > tests/greet.sh; else {NAME_TEST}; fi;; *) {0};; esac",
+            "echo '. src/lib.sh; [ \"$(bye)\" = \"bye\" ]' > tests/bye.sh",
+            code_kept.display()
         ),
         // Asked again after the reopening, it finds its code in place and says that it is done.
         green: format!("case \"$VERI_STEP\" in greet*) if grep -q you src/lib.sh; then echo '# done' >> src/lib.sh; else {code}; {reopen}; fi;; *) echo 'bye() {{ echo bye; }}' >> src/lib.sh;; esac"),
@@ -286,6 +315,15 @@ fn old_tests_that_rightly_break_are_changed_by_red_and_come_first() {
         scene
             .git(&["show", "tdd/issue-42:tests/greet.sh"])
             .contains("hello you")
+    );
+    // The code was within git's reach as long as it was needed, and no longer.
+    let kept = fs::read_to_string(&code_kept).unwrap();
+    let code = scene.git(&["show", &format!("{}:src/lib.sh", kept.trim())]);
+    assert!(code.contains("${1-you}"), "{code}");
+    assert!(
+        !scene
+            .git(&["for-each-ref", "refs/veri/issue-42"])
+            .contains("reopened")
     );
     let pull = scene.pull().unwrap();
     let eye = pull.to_lowercase().find("needs your eye").unwrap();

@@ -10,7 +10,8 @@ use std::time::Duration;
 use veri::cause::{Bail, Cause};
 use veri::ground::{Ground, Kind, Setup, SetupAsk};
 
-fn ground(project: &Project) -> Ground {
+/// The check ground of a project.
+pub fn ground(project: &Project) -> Ground {
     Ground::acquire(&project.home(), Kind::Check).unwrap()
 }
 
@@ -19,7 +20,7 @@ fn read(ground: &Ground, path: &str) -> String {
 }
 
 /// Every path in a folder, sorted, without its `.git`.
-fn listing(root: &Path) -> Vec<String> {
+pub fn listing(root: &Path) -> Vec<String> {
     fn add(root: &Path, folder: &Path, list: &mut Vec<String>) {
         for item in fs::read_dir(folder).unwrap() {
             let path = item.unwrap().path();
@@ -224,70 +225,6 @@ fn what_a_suite_did_to_the_ground_is_seen_and_put_right() {
         "the person's"
     );
     assert_eq!(git(&root, &["status", "--porcelain"]), "");
-}
-
-#[test]
-fn build_folders_survive_and_ignored_input_files_do_not_reach_the_ground() {
-    let project = Project::new();
-    let tree = project.tree(&[
-        (".gitignore", "target/\n.env\ngenerated.txt\n__pycache__/\n"),
-        ("src/a.py", "1"),
-    ]);
-    // What a developer filled in the checkout.
-    for name in [".env", "generated.txt"] {
-        fs::write(project.checkout().join(name), "secret").unwrap();
-    }
-    let mut ground = ground(&project);
-    ground.bring_to(&project.repo, tree).unwrap();
-    let root = ground.path().to_owned();
-    assert!(!root.join(".env").exists() && !root.join("generated.txt").exists());
-    // What a suite makes: a build, and ignored files that a later suite could lean on.
-    for (path, text) in [
-        ("target/debug/x", "built"),
-        ("src/__pycache__/a.pyc", "code"),
-        ("generated.txt", "leaned on"),
-        (".env", "leaned on"),
-        (
-            "cache/CACHEDIR.TAG",
-            "Signature: 8a477f597d28d172789f06886806bc55\n",
-        ),
-        ("cache/x", "built"),
-    ] {
-        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
-        fs::write(root.join(path), text).unwrap();
-    }
-    let next = project.tree(&[(".gitignore", "target/\n"), ("src/a.py", "2")]);
-    ground.bring_to(&project.repo, next).unwrap();
-    assert_eq!(
-        listing(&root),
-        [
-            ".gitignore",
-            "cache",
-            "cache/CACHEDIR.TAG",
-            "cache/x",
-            "src",
-            "src/__pycache__",
-            "src/__pycache__/a.pyc",
-            "src/a.py",
-            "target",
-            "target/debug",
-            "target/debug/x",
-        ]
-    );
-}
-
-#[test]
-fn a_tracked_file_in_a_folder_named_like_a_build_is_part_of_the_tree() {
-    let project = Project::new();
-    let with = project.tree(&[("target/fixture", "1"), ("a", "")]);
-    let without = project.tree(&[("a", "")]);
-    let mut ground = ground(&project);
-    ground.bring_to(&project.repo, with).unwrap();
-    fs::write(ground.path().join("target/other"), "x").unwrap();
-    ground.bring_to(&project.repo, with).unwrap();
-    assert_eq!(listing(ground.path()), ["a", "target", "target/fixture"]);
-    ground.bring_to(&project.repo, without).unwrap();
-    assert!(!ground.path().join("target/fixture").exists());
 }
 
 #[test]

@@ -264,3 +264,23 @@ fn commits_are_signed_as_the_person_signs() {
     scene.tdd(&[]).bails("needs-user").says("sign");
     assert_eq!(scene.git(&["branch", "--list", "tdd/issue-42"]), "");
 }
+
+#[test]
+fn what_hooks_leave_in_sessions_of_their_own_is_ended_and_what_they_write_is_not_held() {
+    let scene = Scene::new();
+    let daemon = "setsid sh -c 'sleep 1000' < /dev/null > /dev/null 2>&1 &";
+    for name in ["pre-commit", "commit-msg", "post-commit"] {
+        hook(
+            &scene,
+            name,
+            &format!("{daemon}\nyes loud | head -c 20000000"),
+        );
+    }
+    scene.agent(&Agent {
+        plan: crate::watching::ONE_STEP.to_owned(),
+        ..Agent::default()
+    });
+    scene.tdd(&[]).expect(0);
+    scene.nothing_is_left_running();
+    walk(&scene);
+}

@@ -68,6 +68,16 @@ fn a_hand_made_tick_is_honoured_and_an_untick_has_the_step_done_again() {
     );
     let pull = scene.pull().unwrap();
     assert!(pull.contains("Ticked by hand"), "{pull}");
+    // What was ticked by hand is not said to have been proven.
+    assert!(
+        pull.contains("ticked by hand: veri has seen no proof of it"),
+        "{pull}"
+    );
+    assert_eq!(
+        pull.matches("failing before the code was written").count(),
+        1,
+        "{pull}"
+    );
     edit("- [X] 1.", "- [ ] 1.");
     scene.tdd(&[]).expect(0);
     assert_eq!(

@@ -9,20 +9,24 @@
     missing_docs
 )]
 
+mod acceptance;
 mod again;
 mod already_there;
 mod attempts;
 mod branch;
 mod budgets;
+mod cleaning;
 mod contracts;
 mod crash;
 mod demo;
 mod developer;
 mod executable;
+mod forged;
 mod ground;
 mod here;
 mod hooks;
 mod isolation;
+mod kills;
 mod leaf;
 mod ledger_edits;
 mod ledger_examples;

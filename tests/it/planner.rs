@@ -276,3 +276,20 @@ fn a_run_that_was_only_planned_goes_on_from_its_plan() {
     assert_eq!(launches(&prompts, "planner"), 1);
     assert_eq!(scene.subjects().len(), 3);
 }
+
+#[test]
+fn a_plan_that_a_hook_kept_from_being_committed_is_not_made_again() {
+    let scene = Scene::new();
+    let prompts = scene.agent_keeping_prompts(&Agent::default());
+    let file = crate::hooks::hook(
+        &scene,
+        "pre-commit",
+        "git diff --cached --name-only | grep -q '^.tdd/' && { echo 'not .tdd/issue-42.md' >&2; exit 1; } || exit 0",
+    );
+    scene.tdd(&[]).bails("needs-user").says(".tdd/issue-42.md");
+    assert_eq!(launches(&prompts, "planner"), 1);
+    std::fs::remove_file(file).unwrap();
+    scene.tdd(&[]).expect(0);
+    assert_eq!(launches(&prompts, "planner"), 1);
+    assert_eq!(scene.subjects()[0], "plan: issue 42 in 2 steps");
+}

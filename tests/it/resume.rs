@@ -7,12 +7,16 @@ use std::path::PathBuf;
 
 /// A run of one step, everything of it killed while the developer of green works.
 fn cut_off_in_green() -> Scene {
+    cut_off_in("developer-green")
+}
+
+fn cut_off_in(who: &str) -> Scene {
     let scene = plain();
-    scene.hold("developer-green");
+    scene.hold(who);
     let run = start(&scene, &[]);
-    scene.begun("developer-green");
+    scene.begun(who);
     kill_everything(&scene, run);
-    scene.let_go("developer-green");
+    scene.let_go(who);
     scene
 }
 
@@ -148,7 +152,8 @@ fn another_clone_goes_on_from_the_first_step_that_is_not_ticked() {
 
 #[test]
 fn a_torn_line_is_set_aside_and_a_damaged_one_is_named_and_nothing_is_touched() {
-    let scene = cut_off_in_green();
+    // Not while a developer works: then there is a copy of the journal, which is put back.
+    let scene = cut_off_in("verifier-green");
     let journal = scene.worktree().join(".tdd/events.jsonl");
     let whole = fs::read(&journal).unwrap();
     let text = String::from_utf8(whole.clone()).unwrap();

@@ -41,11 +41,11 @@ fn the_run_is_shown_as_it_stands_and_cleaned_away_when_it_is_done() {
         .says("already running: veri tdd 42 (process ");
 
     // Followed by somebody who sees what happens from here on, too.
+    let followed = scene.path("followed");
     let mut follow = scene.command(VERI);
-    let follow = follow
+    let mut follow = follow
         .args(["log", "--follow", "--json"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+        .stdout(std::fs::File::create(&followed).unwrap())
         .spawn()
         .unwrap();
     kill(run);
@@ -81,10 +81,12 @@ fn the_run_is_shown_as_it_stands_and_cleaned_away_when_it_is_done() {
     }));
     scene.tdd(&[]).expect(0);
     shown(&["issue 42: done, 1 of 1 steps done", "pull"]);
+    let lines = scene.lines().len();
+    let read = || std::fs::read_to_string(&followed).unwrap();
+    until("the last line", || read().lines().count() == lines);
     signal(follow.id(), Signal::SIGINT);
-    let followed = wait(follow).out;
-    let lines = scene.lines();
-    assert_eq!(followed.lines().count(), lines.len());
+    follow.wait().unwrap();
+    let followed = read();
     let log = scene
         .veri(&["log", "--json", "--issue", "42"])
         .expect(0)

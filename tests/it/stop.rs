@@ -295,3 +295,44 @@ fn a_leaf_that_hangs_when_a_stop_comes_is_stopped_and_not_stuck() {
     let stuck = |l: &veri::event::Line| l.text("end") == "killed-stuck";
     assert!(!scene.lines().iter().any(stuck));
 }
+
+#[test]
+fn a_request_that_the_runs_own_end_overtakes_is_removed_and_that_is_said() {
+    let scene = plain();
+    scene.agent(&Agent {
+        plan: ONE_STEP.to_owned(),
+        red: "echo half > tests/half.sh; echo at-ledger > .tdd/stop; echo '{\"needs_user\":\"Which?\"}'".to_owned(),
+        ..Agent::default()
+    });
+    let ran = scene.tdd(&[]).bails("needs-user");
+    assert!(ran.out.contains("the request is removed"), "{}", ran.out);
+    assert!(!scene.worktree().join(".tdd/stop").exists());
+}
+
+#[test]
+fn a_developer_that_was_stopped_is_told_so_by_the_next_start_and_where_its_work_is() {
+    let scene = plain();
+    let prompts = scene.agent_keeping_prompts(&Agent {
+        plan: ONE_STEP.to_owned(),
+        red: format!(
+            "[ $LAUNCHES != 1 ] || {{ echo half > tests/half.sh; echo now > .tdd/stop; sleep 1000; }}\n{}",
+            Agent::default().red
+        ),
+        ..Agent::default()
+    });
+    scene.tdd(&[]).expect(12);
+    scene.tdd(&[]).expect(0);
+    let told = fs::read_to_string(prompts.join("developer-2")).unwrap();
+    assert!(told.contains("was cut off before it ended"), "{told}");
+    let kept = scene.git(&[
+        "for-each-ref",
+        "--format=%(refname)",
+        "refs/veri/issue-42/discarded",
+    ]);
+    assert!(
+        kept.lines().any(|name| told.contains(name)),
+        "{kept}\n{told}"
+    );
+    let next = fs::read_to_string(prompts.join("developer-3")).unwrap();
+    assert!(!next.contains("What came of the work"), "{next}");
+}

@@ -76,6 +76,7 @@ fn stale_byte_code_of_a_same_size_edit_is_never_what_is_tested() {
         project.tree(&[
             ("pkg.py", &code),
             ("check.py", "import pkg\nprint(pkg.VALUE)\n"),
+            (".gitignore", "__pycache__/\n"),
         ])
     };
     let mut ground = Ground::acquire(&project.home(), Kind::Check).unwrap();
@@ -108,6 +109,7 @@ fn a_cargo_suite_tests_the_tree_it_was_brought_to_with_a_warm_build() {
                 "version = 4\n[[package]]\nname = \"sum\"\nversion = \"0.0.0\"\n",
             ),
             ("src/lib.rs", &code),
+            (".gitignore", "/target\n"),
         ])
     };
     let cargo = |ground: &mut Ground| {

@@ -145,7 +145,7 @@ fn a_refactors_verifier_gets_the_base_as_one_commit_before_the_candidate() {
 #[test]
 fn the_next_verifier_finds_nothing_of_the_one_before() {
     let (project, _, candidate) = telling();
-    let mut first = Verify::make(&project.home(), &project.repo, candidate, None).unwrap();
+    let first = Verify::make(&project.home(), &project.repo, candidate, None).unwrap();
     let root = first.path().to_owned();
     git(
         &root,
@@ -165,7 +165,6 @@ fn the_next_verifier_finds_nothing_of_the_one_before() {
     fs::create_dir_all(root.join("target")).unwrap();
     fs::write(root.join("target/LEFT-BEHIND"), "").unwrap();
     fs::write(root.join("a"), "LEFT-BEHIND").unwrap();
-    assert_eq!(first.altered().unwrap(), [b"a"]);
     let held = Verify::make(&project.home(), &project.repo, candidate, None).unwrap();
     assert_ne!(
         held.path(),

@@ -332,11 +332,19 @@ pub fn all_of(scene: &Scene) -> Vec<u32> {
             continue;
         }
         let proc: PathBuf = entry.path();
+        // A child of this very program that is about to become another holds all of this program's files.
+        let own = std::env::current_exe().ok();
+        if fs::read_link(proc.join("exe")).ok() == own {
+            continue;
+        }
         let environment = fs::read(proc.join("environ")).unwrap_or_default();
-        let command = fs::read(proc.join("cmdline")).unwrap_or_default();
-        let open = fs::read_link(proc.join("fd/1")).unwrap_or_default();
-        let has = |text: &[u8]| text.windows(needle.len()).any(|w| w == needle);
-        if has(&environment) || has(&command) || open.starts_with(folder.as_path()) {
+        let has = environment.windows(needle.len()).any(|w| w == needle);
+        // A shim has no environment: it is known by the files that it holds.
+        let mut open = fs::read_dir(proc.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        if has || open.any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(&folder))) {
             pids.push(pid);
         }
     }

@@ -145,7 +145,7 @@ fn planner_and_developer_are_told_who_they_are() {
         setback: None,
         start: Start::Fresh,
         kept: None,
-        previous: None,
+        cut_short: None,
     };
     let develop = DeveloperPrompt::render(&templates, &develop).unwrap();
     let launch = room.launch(|place| developer_launch(&room.agent, &develop, place));

@@ -12,6 +12,7 @@ pub(super) fn after(person: &Person, wt: &WorkTree, script: &str) -> Settled {
     let kept = wt.refs(42).discarded().unwrap();
     assert_eq!(guard.settle(wt, 42).unwrap().tampered, Vec::<String>::new());
     assert_eq!(wt.refs(42).discarded().unwrap(), kept);
+    wt.drop_guard().unwrap();
     settled
 }
 
@@ -405,6 +406,7 @@ fn a_guard_outlives_its_conductor() {
     let settled = wt.open_guard().unwrap().unwrap().settle(&wt, 42).unwrap();
     tampered(&settled, "alias.x");
     assert_eq!(wt.head().unwrap(), head);
+    wt.drop_guard().unwrap();
     assert!(wt.open_guard().unwrap().is_none());
 }
 

@@ -194,3 +194,218 @@ fn a_stop_is_obeyed_until_publishing_begins_and_not_after() {
         assert_eq!(end.ending(), Some(&ending));
     }
 }
+
+#[test]
+fn leaves_that_leave_no_trace_are_not_launched_for_ever() {
+    for lost in [LeafEnd::Lost, LeafEnd::NeverStarted] {
+        for role in [Role::Planner, Role::Developer, Role::Verifier] {
+            let mut launches = 0;
+            let mut answer = |effect: &Effect, _: &State| match effect {
+                Effect::Launch(leaf) if leaf.role == role => {
+                    launches += 1;
+                    Some(Event::LeafEnded(lost.clone()))
+                }
+                _ => None,
+            };
+            let mut world = World::new();
+            let end = run(begun(), &mut world, &mut answer);
+            assert_eq!(bail_of(&end), Some(Cause::KilledExternal));
+            // A later start has as many again.
+            let end = run(resumed(end), &mut world, &mut answer);
+            assert_eq!(bail_of(&end), Some(Cause::KilledExternal));
+            assert_eq!(launches, 4, "{lost:?} {role:?}");
+        }
+    }
+}
+
+#[test]
+fn each_start_of_the_conductor_may_find_one_launch_lost() {
+    let mut world = World::new();
+    let mut state = until(begun(), &mut world, |e| matches!(e, Effect::Launch(_)));
+    for _ in 0..5 {
+        state = resumed(next(state, Event::LeafEnded(LeafEnd::Lost)).unwrap().0);
+        state = next(state, Event::PreflightPassed { ledger: false })
+            .unwrap()
+            .0;
+        assert!(matches!(state.pending(), Some(Effect::Launch(_))));
+    }
+}
+
+#[test]
+fn a_plan_that_could_not_be_committed_is_committed_by_the_next_start() {
+    let given = |title: &str| Plan {
+        steps: vec![crate::plan::Step {
+            title: title.to_owned(),
+            criteria: Vec::new(),
+            no_test: None,
+        }],
+        ..plan()
+    };
+    let begin = Event::Begun {
+        limits: Limits::default(),
+        plan: Some(given("mine")),
+    };
+    let planned = next(State::new(), begin).unwrap().0;
+    let at_commit = |state| {
+        next(state, Event::PreflightPassed { ledger: false })
+            .unwrap()
+            .0
+    };
+    let committing = at_commit(planned);
+    let bailed = |bail| {
+        let state = next(committing.clone(), Event::Failed(bail)).unwrap().0;
+        next(state, Event::Unwound).unwrap().0
+    };
+    // A hook that refuses the ledger; a preflight that fails in between.
+    let state = resumed(bailed(Bail::needs_user("the hook")));
+    let state = resumed(next(state, failed()).unwrap().0);
+    assert_eq!(at_commit(state).pending(), committing.pending());
+    // Another plan takes its place.
+    let again = Event::Resumed {
+        limits: Limits::default(),
+        renew: Renew::Spent,
+        plan: Some(given("another")),
+    };
+    let state = next(bailed(Bail::needs_user("the hook")), again).unwrap().0;
+    let wanted = Some(Effect::CommitPlan(given("another")));
+    assert_eq!(at_commit(state).pending(), wanted);
+    // A plan that is not valid is not tried again.
+    let state = resumed(bailed(Bail::new(Cause::PlanInvalid, "no step")));
+    assert!(matches!(
+        at_commit(state).pending(),
+        Some(Effect::Launch(_))
+    ));
+}
+
+#[test]
+fn a_reopened_red_whose_revisions_are_spent_is_begun_again_from_the_red_before_it() {
+    let mut world = World::new();
+    let mut reopened = false;
+    let end = run(begun(), &mut world, |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.claim == Some(Claim::Green) && !reopened => {
+            reopened = true;
+            Some(Event::LeafEnded(LeafEnd::Answered(Answer::ReopenRed(
+                vec![Reopen {
+                    test: "old".to_owned(),
+                    why: "changes".to_owned(),
+                }],
+            ))))
+        }
+        Effect::Check(_) if reopened => Some(Event::Checked(Checked::Fails {
+            reasons: vec!["r".to_owned()],
+        })),
+        _ => None,
+    });
+    assert_eq!(bail_of(&end), Some(Cause::ReviseExhausted));
+    let red = end.work.clone().unwrap().red.unwrap();
+    let state = until(resumed(end), &mut world, |e| matches!(e, Effect::Launch(_)));
+    let Some(Effect::Launch(leaf)) = state.pending() else {
+        panic!("no launch")
+    };
+    assert_eq!((leaf.claim, leaf.from), (Some(Claim::Red), From::Tree(red)));
+}
+
+#[test]
+fn a_launch_that_was_cut_off_is_known_to_the_next_and_no_longer_than_that() {
+    let cut_off = |state: &State| state.work.as_ref().unwrap().cut_off;
+    let developer = |e: &Effect| matches!(e, Effect::Launch(l) if l.role == Role::Developer);
+    for (end, known) in [
+        (LeafEnd::Lost, true),
+        (LeafEnd::Stopped, true),
+        (
+            LeafEnd::External {
+                detail: "signal 9".to_owned(),
+            },
+            true,
+        ),
+        (LeafEnd::NeverStarted, false),
+        (LeafEnd::Refused, false),
+    ] {
+        let mut world = World::new();
+        let mut state = until(begun(), &mut world, developer);
+        state = next(state, Event::LeafEnded(end.clone())).unwrap().0;
+        state = resumed(state);
+        state = until(state, &mut world, developer);
+        assert_eq!(cut_off(&state), known, "{end:?}");
+        let stuck = next(state.clone(), Event::LeafEnded(LeafEnd::Stuck))
+            .unwrap()
+            .0;
+        let answered = until(state, &mut world, |e| matches!(e, Effect::Check(_)));
+        assert!(!cut_off(&stuck) && !cut_off(&answered), "{end:?}");
+    }
+}
+
+#[test]
+fn an_attempt_that_changes_nothing_is_told_again_what_was_refused_and_not_twice() {
+    let mut world = World::new();
+    let mut state = until(begun(), &mut world, |e| matches!(e, Effect::Check(_)));
+    let fails = Checked::Fails {
+        reasons: vec!["too weak".to_owned()],
+    };
+    for checked in [fails, Checked::Repeated, Checked::Repeated] {
+        state = next(state, Event::Checked(checked)).unwrap().0;
+        state = until(state, &mut world, |e| matches!(e, Effect::Check(_)));
+    }
+    let feedback = state.work.unwrap().feedback.unwrap();
+    assert_eq!(feedback.kind, FeedbackKind::Check);
+    assert_eq!(feedback.reasons.len(), 2);
+    assert_eq!(feedback.reasons[1], "too weak");
+}
+
+#[test]
+fn a_kept_red_without_a_journal_goes_on_at_green() {
+    let state = next(begun(), Event::PreflightPassed { ledger: true })
+        .unwrap()
+        .0;
+    let red = KeptRed {
+        title: "step 1".to_owned(),
+        criteria: vec!["AC1".to_owned()],
+        tree: tree(7),
+    };
+    let event = Event::LedgerRead {
+        steps: World::new().steps(),
+        red: Some(red),
+        committed: None,
+        moved: false,
+    };
+    let state = next(state, event).unwrap().0;
+    let Some(Effect::Launch(leaf)) = state.pending() else {
+        panic!("no launch")
+    };
+    assert_eq!(
+        (leaf.claim, leaf.from),
+        (Some(Claim::Green), From::Tree(tree(7)))
+    );
+}
+
+#[test]
+fn a_rerun_goes_on_where_the_stop_left_it_without_spending_a_budget() {
+    let mut world = World::new();
+    let mut stopped = false;
+    let end = run(begun(), &mut world, |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.claim == Some(Claim::Green) && !stopped => {
+            stopped = true;
+            Some(Event::LeafEnded(LeafEnd::Refused))
+        }
+        _ => None,
+    });
+    assert!(matches!(end.ending(), Some(Ending::Stopped(_))));
+    let resumed = Event::Resumed {
+        limits: Limits::default(),
+        renew: Renew::Spent,
+        plan: None,
+    };
+    let again = next(end, resumed).unwrap().0;
+    let end = run(again, &mut world, |effect, _| {
+        if let Effect::Launch(leaf) = effect {
+            assert_eq!((leaf.attempt, leaf.launch), (1, 1));
+            assert!(world_has_no_second_red(leaf));
+        }
+        None
+    });
+    assert_eq!(end.ending(), Some(&Ending::Done { url: None }));
+}
+
+fn world_has_no_second_red(leaf: &Leaf) -> bool {
+    !(leaf.claim == Some(Claim::Red) && leaf.step.as_ref().is_some_and(|s| s.number == 1))
+}

@@ -4,7 +4,7 @@ mod rationale;
 mod setback;
 
 pub use rationale::Rationale;
-pub use setback::{Kept, RejectReason, Setback, Start};
+pub use setback::{CutShort, Kept, RejectReason, Setback, Start};
 
 use super::templates::{TemplateError, Templates};
 use super::{Blocks, IssueText, StepText, escaped_line};
@@ -65,14 +65,14 @@ pub struct DeveloperInputs<'a> {
     pub attempt: u32,
     /// Tests that a green leaf had reopened; told in red alone.
     pub reopened: &'a [Reopen],
-    /// Why the work is to be done again; None at the first launch.
+    /// Why the last answer was refused; None when there is none.
     pub setback: Option<&'a Setback>,
-    /// What the working tree holds now; told with a setback.
+    /// What the working tree holds now of that answer; told with a setback.
     pub start: Start,
-    /// Where unfinished work of an earlier launch is kept.
+    /// Why the launch before this one gave no answer; None when it gave one.
+    pub cut_short: Option<CutShort>,
+    /// Where work that is not in the working tree any more is kept; told with a setback or after a launch that was cut short.
     pub kept: Option<&'a Kept>,
-    /// What the previous attempt said, where that is wanted; told with a setback.
-    pub previous: Option<&'a Rationale>,
 }
 
 /// A developer's prompt, rendered. A developer can be launched with nothing else.
@@ -83,9 +83,6 @@ pub struct DeveloperPrompt {
     step_title: String,
     attempt: u32,
 }
-
-/// How much of an earlier developer's words is shown, in bytes from the end: they end with what was done.
-const PREVIOUS_BYTES: usize = 8 * 1024;
 
 impl DeveloperPrompt {
     /// Renders the prompt.
@@ -109,27 +106,30 @@ impl DeveloperPrompt {
         }
         if let Some(setback) = inputs.setback {
             setback.add_to(&mut blocks);
-            if let Some(previous) = inputs.previous {
-                blocks.add("previous", "words", tail(previous.words(), PREVIOUS_BYTES));
-            }
         }
         let mut fenced = blocks.fence();
         let data_rule = templates.render("rules-data.md", [("tag", Value::from(fenced.tag()))])?;
-        let revise = match inputs.setback {
-            None => String::new(),
-            Some(setback) => templates.render(
+        let revise = match (inputs.setback, inputs.cut_short) {
+            (None, None) => String::new(),
+            (setback, cut_short) => templates.render(
                 "revise.md",
                 [
                     ("attempt", Value::from(inputs.attempt)),
-                    ("why", Value::from(setback.sentence())),
+                    (
+                        "why",
+                        Value::from(setback.map(Setback::sentence).unwrap_or_default()),
+                    ),
                     ("start", Value::from(inputs.start.sentence())),
                     ("evidence", Value::from(fenced.take("evidence"))),
                     ("reasons", Value::from(fenced.take("reasons"))),
                     (
+                        "cut_short",
+                        Value::from(cut_short.map(CutShort::sentence).unwrap_or_default()),
+                    ),
+                    (
                         "kept",
                         Value::from(inputs.kept.map(Kept::sentence).unwrap_or_default()),
                     ),
-                    ("previous", Value::from(fenced.take("previous"))),
                 ],
             )?,
         };
@@ -186,15 +186,6 @@ fn reopened_block(tests: &[Reopen]) -> String {
         );
         block
     })
-}
-
-/// The last bytes of a text, from a character's beginning on.
-fn tail(text: &str, bytes: usize) -> &str {
-    let mut start = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    &text[start..]
 }
 
 #[cfg(test)]

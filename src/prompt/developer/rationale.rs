@@ -36,11 +36,6 @@ impl Rationale {
             _ => &[],
         }
     }
-
-    /// The words themselves, for the prompt of the next developer alone.
-    pub(super) fn words(&self) -> &str {
-        &self.text
-    }
 }
 
 impl fmt::Debug for Rationale {

@@ -12,7 +12,7 @@ pub struct RejectReason {
     pub counterexample: Option<String>,
 }
 
-/// Why the work is to be done again.
+/// Why an answer was not taken, so that the work is to be done again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setback {
     /// A verifier rejected the claim.
@@ -21,22 +21,27 @@ pub enum Setback {
     CheckFailed(String),
     /// A hook or git itself refused the candidate for its content; with the words.
     Refused(String),
-    /// The developer's process ended with this code.
-    Failed(i32),
+    /// The developer's process ended with a code that says that it failed; with that code.
+    Failed(String),
     /// The developer left everything as it was.
     NothingChanged,
+}
+
+/// Why the launch before this one gave no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutShort {
     /// The developer was ended at its deadline of so many seconds.
     Stuck(u64),
-    /// The launch was lost or stopped before it ended.
+    /// The launch was lost, stopped or killed before it ended.
     CutOff,
 }
 
-/// What the working tree holds when a developer starts again.
+/// What the working tree holds of an answer that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// The change as the earlier attempt left it.
     FromCandidate,
-    /// What that attempt itself started from.
+    /// Nothing of it: the phase is begun anew.
     Fresh,
 }
 
@@ -54,17 +59,10 @@ impl Setback {
             Setback::CheckFailed(_) => {
                 "The change failed a check before anybody judged it.".to_owned()
             }
-            Setback::Refused(_) => "The change was refused when it was to be committed.".to_owned(),
-            Setback::Failed(code) => format!("The attempt ended with exit code {code}."),
+            Setback::Refused(_) => "The change was not taken as it was.".to_owned(),
+            Setback::Failed(_) => "The attempt ended with an exit code other than 0.".to_owned(),
             Setback::NothingChanged => {
                 "The attempt changed no file, so there was nothing to judge.".to_owned()
-            }
-            Setback::Stuck(seconds) => format!(
-                "The attempt did not end within {seconds} seconds and was killed. Work in smaller pieces, and run nothing that \
-                 waits for input or does not end by itself."
-            ),
-            Setback::CutOff => {
-                "The attempt was cut off before it ended, through no fault of the work.".to_owned()
             }
         }
     }
@@ -72,10 +70,27 @@ impl Setback {
     pub(super) fn add_to(&self, blocks: &mut Blocks) {
         match self {
             Setback::Rejected(reasons) => blocks.add("reasons", "reasons", reasons_block(reasons)),
-            Setback::CheckFailed(evidence) | Setback::Refused(evidence) => {
+            Setback::CheckFailed(evidence)
+            | Setback::Refused(evidence)
+            | Setback::Failed(evidence) => {
                 blocks.add("evidence", "evidence", evidence.as_str());
             }
-            Setback::Failed(_) | Setback::NothingChanged | Setback::Stuck(_) | Setback::CutOff => {}
+            Setback::NothingChanged => {}
+        }
+    }
+}
+
+impl CutShort {
+    pub(super) fn sentence(self) -> String {
+        match self {
+            CutShort::Stuck(seconds) => format!(
+                "The last launch did not end within {seconds} seconds and was killed. Work in smaller pieces, and run nothing \
+                 that waits for input or does not end by itself."
+            ),
+            CutShort::CutOff => {
+                "The last launch was cut off before it ended, through no fault of the work."
+                    .to_owned()
+            }
         }
     }
 }
@@ -84,9 +99,7 @@ impl Start {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Start::FromCandidate => "Its change is in your working folder: go on from there.",
-            Start::Fresh => {
-                "Your working folder is as it was before that attempt: nothing of it is there."
-            }
+            Start::Fresh => "Your working folder is as it was before: nothing of that is in it.",
         }
     }
 }

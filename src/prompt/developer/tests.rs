@@ -16,7 +16,7 @@ struct Case {
     setback: Option<Setback>,
     start: Start,
     kept: Option<Kept>,
-    previous: Option<Rationale>,
+    cut_short: Option<CutShort>,
 }
 
 impl Case {
@@ -28,7 +28,7 @@ impl Case {
             setback: None,
             start: Start::FromCandidate,
             kept: None,
-            previous: None,
+            cut_short: None,
         }
     }
 
@@ -58,7 +58,7 @@ impl Case {
             setback: self.setback.as_ref(),
             start: self.start,
             kept: self.kept.as_ref(),
-            previous: self.previous.as_ref(),
+            cut_short: self.cut_short,
         };
         let prompt = DeveloperPrompt::render(&Templates::bundled(), &inputs).unwrap();
         assert_eq!(prompt.phase(), self.task.phase());
@@ -176,10 +176,8 @@ fn every_setback_says_what_happened() {
         (Setback::Rejected(vec![]), "was rejected"),
         (Setback::CheckFailed("EVIDENCE".into()), "EVIDENCE"),
         (Setback::Refused("HOOK SAYS".into()), "HOOK SAYS"),
-        (Setback::Failed(7), "exit code 7"),
+        (Setback::Failed("exit code 7".into()), "exit code 7"),
         (Setback::NothingChanged, "changed no file"),
-        (Setback::Stuck(900), "within 900 seconds"),
-        (Setback::CutOff, "cut off"),
     ] {
         for task in TASKS {
             let text = Case::again(task, setback.clone()).render();
@@ -212,7 +210,6 @@ fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_d
     case.kept = Some(Kept {
         reference: "refs/veri/issue-42/discarded/1".into(),
     });
-    case.previous = Some(Rationale::from_output(b"I think 100 is enough.".to_vec()));
     let text = case.render();
     let tag = text
         .split("Text between `<")
@@ -225,7 +222,6 @@ fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_d
         ("reasons", "1. Only 100 is refused"),
         ("reasons", "--- a\n+++ b"),
         ("reasons", "2. Message is empty"),
-        ("words", "I think 100 is enough."),
     ] {
         let open = text.find(&format!("<{tag} {what}>")).unwrap();
         let close = open + text[open..].find(&format!("</{tag}>")).unwrap();
@@ -235,7 +231,30 @@ fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_d
         );
     }
     assert!(text.contains("git diff HEAD refs/veri/issue-42/discarded/1"));
-    assert!(text.contains("nothing of it is there"));
+    assert!(text.contains("nothing of that is in it"));
+}
+
+#[test]
+fn a_launch_that_was_cut_short_is_told_beside_the_reasons_of_the_last_refusal() {
+    for (cut_short, part) in [
+        (CutShort::Stuck(900), "within 900 seconds"),
+        (CutShort::CutOff, "cut off"),
+    ] {
+        for refused in [true, false] {
+            let mut case = Case::first(Task::Green);
+            case.setback = refused.then(|| Setback::CheckFailed("EVIDENCE".into()));
+            case.cut_short = Some(cut_short);
+            case.kept = Some(Kept {
+                reference: "refs/veri/issue-42/discarded/1".into(),
+            });
+            let text = case.render();
+            assert!(text.contains(part), "{text}");
+            assert!(text.contains("discarded/1` shows it"), "{text}");
+            assert_eq!(text.contains("EVIDENCE"), refused);
+            assert_eq!(text.contains("go on from there"), refused);
+            assert!(!text.contains("\n\n\n"), "holes:\n{text}");
+        }
+    }
 }
 
 #[test]
@@ -252,11 +271,4 @@ fn reopened_tests_are_told_in_red_alone() {
             "{task:?}"
         );
     }
-}
-
-#[test]
-fn long_words_are_shown_from_their_end_without_splitting_a_character() {
-    assert_eq!(tail("añb", 2), "b");
-    assert_eq!(tail("añb", 3), "ñb");
-    assert_eq!(tail("ab", 9), "ab");
 }

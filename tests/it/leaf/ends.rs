@@ -177,3 +177,34 @@ fn a_program_on_no_folder_of_the_path_is_missing_even_if_one_may_not_be_entered(
     }
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
 }
+
+/// The program that supervises is veri itself: what keeps it from running is no loss that a relaunch mends.
+#[test]
+fn a_shim_that_cannot_supervise_is_no_launch_that_was_never_started() {
+    let house = House::new();
+    let shim = |text: &str| {
+        let file = house.dir.path().join("veri");
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        house.records.clone().with_shim(&file)
+    };
+    let launch = |records: &Records| -> anyhow::Result<End> {
+        let mut running = leaf::start(records, &house.script("true"))?;
+        running.wait(Some(PATIENCE), &mut || None)
+    };
+    // Killed before it could say who it is.
+    let killed = launch(&shim("#!/bin/sh\nkill -KILL $$\n")).unwrap();
+    assert_eq!(killed, End::KilledExternal { signal: None });
+    // Replaced by another program, or gone.
+    let gone = house.records.clone().with_shim("/nowhere/veri");
+    for records in [
+        shim("#!/bin/sh\nexit 0\n"),
+        shim("#!/bin/sh\nexit 3\n"),
+        gone,
+    ] {
+        let error = launch(&records).unwrap_err();
+        let bail = error.downcast_ref::<Bail>().expect("a cause");
+        assert_eq!(bail.cause, Cause::AgentUnavailable, "{error:#}");
+        assert!(bail.detail.contains("own program"), "{}", bail.detail);
+    }
+}

@@ -115,3 +115,16 @@ fn a_suite_that_tests_another_checkout() {
     scene.agent(&Agent::default());
     scene.tdd(&["--plan-only"]).expect(0);
 }
+
+#[test]
+fn a_declared_file_that_is_missing_and_a_glob_that_is_none_are_questions() {
+    let scene = scene();
+    scene.write(".veri.toml", "[ground]\nenv_file = \".env\"\n");
+    refused(&scene, "needs-user", &["ground.env_file", ".env"], || {
+        scene.tdd(&[])
+    });
+    scene.write(".veri.toml", "[tests]\npaths = [\"a[\"]\n");
+    refused(&scene, "needs-user", &["tests.paths", "`a[`"], || {
+        scene.tdd(&[])
+    });
+}

@@ -1,0 +1,125 @@
+//! Files that running suites or setup leaves behind: learnt, kept over restarts, and left out of candidates.
+
+use super::run::Run;
+use crate::event::Kind;
+use crate::git::tree;
+use crate::ground::TreePath;
+use anyhow::{Context, Result};
+use git2::Oid;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+/// How many paths a message names.
+const NAMED: usize = 5;
+
+impl Run<'_> {
+    /// What earlier starts on this issue learnt.
+    pub(super) fn known_debris(&self) -> Result<Vec<TreePath>> {
+        let file = self.debris_file();
+        match fs::read(&file) {
+            Ok(bytes) => Ok(whole_paths(&bytes)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(e).with_context(|| format!("reading {}", file.display())),
+        }
+    }
+
+    /// Learns of files that were left behind, also for later starts.
+    pub(super) fn learn_debris(&mut self, found: &[TreePath]) -> Result<()> {
+        let file = self.debris_file();
+        let ready = self.ready_mut()?;
+        let mut line = Vec::new();
+        for path in found {
+            if !ready.debris.contains(path) {
+                ready.debris.push(path.clone());
+                line.extend_from_slice(path);
+                line.push(0);
+            }
+        }
+        if line.is_empty() {
+            return Ok(());
+        }
+        let append = || {
+            File::options()
+                .create(true)
+                .append(true)
+                .open(&file)?
+                .write_all(&line)
+        };
+        append().with_context(|| format!("writing {}", file.display()))
+    }
+
+    /// The tree of what is in the working tree, without what is known as debris and was in no commit; what was left
+    /// out is said.
+    pub(super) fn take_candidate(&mut self) -> Result<Oid> {
+        let debris = self.untracked(&self.ready()?.debris)?;
+        let mut left_out: Vec<String> = debris
+            .iter()
+            .filter(|path| self.stands(path))
+            .map(|path| crate::check::show(path))
+            .collect();
+        let more = left_out.len().saturating_sub(NAMED);
+        left_out.truncate(NAMED);
+        if !left_out.is_empty() {
+            let and_more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            let said = format!(
+                "not part of the candidate, since running the suite or the setup leaves them behind: {}{and_more}",
+                left_out.join(", ")
+            );
+            if !self.lines.iter().any(|line| line.text("said") == said) {
+                self.say(Kind::Check, said)?;
+            }
+        }
+        self.tree.candidate(&debris)
+    }
+
+    /// Those of these paths that HEAD does not have.
+    pub(super) fn untracked(&self, paths: &[TreePath]) -> Result<Vec<TreePath>> {
+        let (repo, head) = (self.tree.git2(), self.tree.head_tree()?);
+        let tracked = |path: &[u8]| tree::read_blob(repo, head, path).is_ok_and(|b| b.is_some());
+        Ok(paths
+            .iter()
+            .filter(|path| !tracked(path))
+            .cloned()
+            .collect())
+    }
+
+    fn stands(&self, path: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt;
+        let path = std::ffi::OsStr::from_bytes(path);
+        self.tree.path().join(path).symlink_metadata().is_ok()
+    }
+
+    fn debris_file(&self) -> PathBuf {
+        self.home
+            .join("work")
+            .join(format!("issue-{}.debris", self.issue_number))
+    }
+}
+
+/// The paths of a file of them; one that was torn by a crash is none.
+fn whole_paths(bytes: &[u8]) -> Vec<TreePath> {
+    let mut parts: Vec<TreePath> = bytes.split(|b| *b == 0).map(<[u8]>::to_vec).collect();
+    // What follows the last end of a path: nothing, or a part of one.
+    parts.pop();
+    parts.retain(|path| !path.is_empty());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_path_is_none_and_any_bytes_are_a_path() {
+        assert_eq!(whole_paths(b""), Vec::<TreePath>::new());
+        assert_eq!(
+            whole_paths(b"a b\n\xff\0c/\0rep"),
+            [&b"a b\n\xff"[..], b"c/"]
+        );
+    }
+}

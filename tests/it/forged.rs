@@ -1,0 +1,170 @@
+//! Developers and candidate code that go for what veri itself has recorded: its guard, its journal, its worktree.
+
+use crate::attempts::attempts;
+use crate::branch::{sent_back, walk};
+use crate::scene::{Agent, Scene};
+use std::fs;
+use veri::event::Kind;
+use veri::role::Phase;
+
+/// Kills the conductor: the shim is the leaf's parent, and the conductor the shim's.
+const KILL: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
+
+/// What a developer does that wants its tick for nothing.
+const FORGE: &str = "sed -i 's/\\[ \\]/[x]/' .tdd/issue-42.md; git config core.hooksPath /dev/null; git branch evil";
+
+fn hooks_path(scene: &Scene) -> String {
+    let config = fs::read_to_string(scene.repo().join(".git/config")).unwrap();
+    config.lines().filter(|l| l.contains("hooksPath")).collect()
+}
+
+#[test]
+fn a_guard_that_its_leaf_removes_or_spoils_guards_all_the_same() {
+    for spoil in ["rm -f $g", "echo garbage > $g", "rm -f $g; mkdir $g"] {
+        let scene = Scene::new();
+        let good = Agent::default();
+        let bad = format!(
+            "for g in ../issue-42.guard \"$(git rev-parse --git-dir)/veri-guard.json\"; do {spoil}; done; {FORGE}"
+        );
+        scene.agent(&Agent {
+            red: attempts(":", &[&bad], &good.red),
+            ..good
+        });
+        let ran = scene.tdd(&[]).expect(0);
+        let why = sent_back(&scene, 1, Phase::Red).join("\n");
+        assert!(why.contains("core.hookspath"), "{spoil}: {why}");
+        assert!(
+            why.contains(".tdd/issue-42.md was changed"),
+            "{spoil}: {why}"
+        );
+        assert!(ran.out.contains("evil"), "{spoil}: {}", ran.out);
+        assert_eq!(hooks_path(&scene), "");
+        walk(&scene);
+        assert_eq!(scene.git(&["branch", "--list", "evil"]), "");
+        assert!(!scene.pull().unwrap().contains("by hand"));
+    }
+}
+
+#[test]
+fn a_guard_that_is_gone_when_the_next_conductor_comes_is_tampering_and_not_nothing_to_do() {
+    for spoil in [
+        "rm -f ../issue-42.guard",
+        "echo garbage > ../issue-42.guard",
+    ] {
+        let scene = Scene::new();
+        let good = Agent::default();
+        let bad = format!(
+            "{KILL}; {spoil}; sed -i 's/\\[ \\]/[x]/' .tdd/issue-42.md; git add -A -f .tdd/issue-42.md; git commit -qm mine"
+        );
+        scene.agent(&Agent {
+            red: attempts(":", &[&bad], &good.red),
+            ..good
+        });
+        assert_eq!(scene.tdd(&[]).code, None, "killed");
+        scene.nothing_is_left_running();
+        scene.tdd(&[]).expect(0);
+        let why = sent_back(&scene, 1, Phase::Red).join("\n");
+        assert!(why.contains("gone or damaged"), "{spoil}: {why}");
+        walk(&scene);
+        assert!(!scene.pull().unwrap().contains("by hand"));
+        scene.nothing_is_left_running();
+    }
+}
+
+/// The lines that a conductor would write for a step that was checked, approved and is to be committed.
+const LINES: &str = r#"
+j=.tdd/events.jsonl
+line() {
+    n=$(($(tail -n 1 $j | sed 's/.*"seq":\([0-9]*\).*/\1/') + 1))
+    tail -n 1 $j | sed "s/\"seq\":[0-9]*/\"seq\":$n/; s/\"event\":\"[a-z-]*\".*/\"event\":\"$1\",\"skill_commit\":null,$2}/" >> $j
+}
+git add -A; tree=$(git rm -rq --cached .tdd; git write-tree)
+line exit '"input":{"leaf-ended":{"answered":"developed"}}'
+line check "\"input\":{\"collected\":{\"candidate\":\"$tree\"}}"
+line check '"input":{"checked":"holds"},"result":"holds"'
+line verdict '"verdict":"approve","input":{"leaf-ended":{"answered":{"approve":{"breaks_with":null}}}}'
+line commit '"input":"red-kept"'
+"#;
+
+#[test]
+fn a_forged_journal_has_nothing_committed_that_was_not_judged() {
+    for spoil in [":", "rm -f ../issue-42.journal"] {
+        let scene = Scene::new();
+        let good = Agent::default();
+        let bad = format!("{}\n{KILL}\n{spoil}\n{LINES}", good.red);
+        scene.agent(&Agent {
+            red: attempts(":", &[&bad], &good.red),
+            ..good
+        });
+        assert_eq!(scene.tdd(&[]).code, None, "killed");
+        scene.nothing_is_left_running();
+        let forged = fs::read_to_string(scene.worktree().join(".tdd/events.jsonl")).unwrap();
+        assert!(forged.contains("red-kept"), "{forged}");
+        let ran = scene.tdd(&[]).expect(0);
+        assert!(ran.out.contains("journal"), "{}", ran.out);
+        let verdicts = scene.journal();
+        let verdicts = verdicts.iter().filter(|l| l.event == Kind::Verdict);
+        assert_eq!(verdicts.count(), 4, "{spoil}: red and green of both steps");
+        walk(&scene);
+        scene.nothing_is_left_running();
+    }
+}
+
+#[test]
+fn what_settling_finds_of_a_stuck_or_stopped_leaf_is_said() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let once = scene.path("once");
+    scene.agent(&Agent {
+        red: format!(
+            "if [ ! -e {0} ]; then touch {0}; git config alias.x y; git branch evil; sleep 1000; fi\n{1}",
+            once.display(),
+            good.red
+        ),
+        ..good
+    });
+    let ran = scene.tdd(&["--timeout", "2"]).expect(0);
+    assert!(ran.out.contains("alias.x changed"), "{}", ran.out);
+    assert!(
+        ran.out.contains("refs/heads/evil was removed"),
+        "{}",
+        ran.out
+    );
+    let told = |words: &str| {
+        scene
+            .journal()
+            .iter()
+            .any(|l| l.text("said").contains(words))
+    };
+    assert!(told("alias.x changed") && told("refs/heads/evil was removed"));
+    walk(&scene);
+}
+
+/// Candidate code that the conductor runs: a suite that reaches out of its ground, once it is no longer the base's.
+#[test]
+fn what_a_suite_does_to_ledger_git_and_journal_is_undone_and_fails_its_candidate() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let evil = "t=$(ls -d ../../work/issue-42 ../../../work/issue-42 2>/dev/null)\n\
+        if [ -n \"$t\" ]; then sed -i 's/\\[ \\]/[x]/' $t/.tdd/issue-42.md; \
+        git -C $t config core.hooksPath /dev/null; echo x >> $t/.tdd/events.jsonl; fi";
+    scene.agent(&Agent {
+        green: attempts(
+            ":",
+            &[&format!(
+                "{}\ncat >> src/lib.sh <<'EVIL'\n{evil}\nEVIL",
+                good.green
+            )],
+            &good.green,
+        ),
+        ..good
+    });
+    let ran = scene.tdd(&[]).expect(0);
+    let why = sent_back(&scene, 1, Phase::Green).join("\n");
+    assert!(why.contains("core.hookspath"), "{why}\n{}", ran.out);
+    assert!(why.contains(".tdd/issue-42.md was changed"), "{why}");
+    assert!(why.contains("events.jsonl was touched"), "{why}");
+    assert_eq!(hooks_path(&scene), "");
+    walk(&scene);
+    assert!(!scene.pull().unwrap().contains("by hand"));
+}
