@@ -46,6 +46,11 @@ impl Run<'_> {
         }
         let now = self.tree.salvage()?;
         let mut known = vec![self.tree.head_tree()?];
+        // After a commit of a tree that was put back before (a rerun), the tree is still the one before it.
+        let head = self.tree.git2().find_commit(self.tree.head()?)?;
+        for parent in head.parents() {
+            known.push(tree::without_tdd(self.tree.git2(), parent.tree_id())?);
+        }
         let work = self.state.work.iter().flat_map(|w| w.trees());
         known.extend(work.filter_map(|t| Oid::from_str(&t.0).ok()));
         let mut lines = self.lines.iter().rev();

@@ -27,7 +27,6 @@ fn serialized(words: &Rationale) {
 
 fn read(words: &Rationale) {
     let _ = &words.text; //~ E0616
-    let _ = words.words(); //~ E0624
 }
 
 fn main() {}
