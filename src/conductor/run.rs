@@ -122,7 +122,11 @@ impl Run<'_> {
             }
             let (event, fields) = match self.perform(&effect) {
                 Ok(outcome) => outcome,
-                Err(error) if error.is::<StoppedInSuite>() => (Event::Interrupted, Value::Null),
+                Err(error) if error.is::<StoppedInSuite>() => {
+                    // The request that ended it is what the run stops for.
+                    self.look_for_stops()?;
+                    (Event::Interrupted, Value::Null)
+                }
                 Err(error) => {
                     let bail = classify(&error, &effect, &self.own_folders());
                     (Event::Failed(bail), Value::Null)
