@@ -69,6 +69,7 @@ impl Run<'_> {
                     "what": what.as_str(),
                     "result": result,
                     "tree": got.to_string(),
+                    "recheck": true,
                     "evidence": evidence,
                 });
                 let said = "check: what is to be committed is as it was judged";

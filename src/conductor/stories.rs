@@ -68,6 +68,8 @@ pub(super) fn tell(story: &mut StepStory, line: &Line) {
         Kind::Exit if !matches!(line.text("end"), "answered" | "") && line.ends_a_leaf() => {
             attempt.ended = Some(format!("{} {}", line.actor, line.text("said")));
         }
+        // The same once more, before the commit: nothing new to tell.
+        Kind::Check if line.fields.contains_key("recheck") => {}
         Kind::Check if line.fields.contains_key("result") => {
             let passed = matches!(line.text("result"), "holds" | "unchanged");
             let said = line.text("said").trim_start_matches("check: ").to_owned();
