@@ -214,15 +214,14 @@ fn signals_and_stops_are_obeyed_in_every_wait_and_publishing_is_finished() {
     scene.begun("verifier-green");
     scene.write("notes.md", "two\n");
     scene.commit_all("main moves on");
-    scene.forget("suite");
-    scene.hold("suite");
+    scene.hold("merged");
     scene.let_go("verifier-green");
-    scene.begun("suite");
+    scene.begun("merged");
     scene.stop("now");
     until("the answer", || {
         scene.said("publishing has begun: the run is finished first")
     });
-    scene.let_go("suite");
+    scene.let_go("merged");
     wait(run).expect(0).says("done: ");
     assert!(!scene.worktree().join(".tdd/stop").exists());
     assert!(scene.pull().unwrap().contains("draft: true"));

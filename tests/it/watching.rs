@@ -95,12 +95,13 @@ impl Scene {
         let _ = fs::remove_file(self.path(&format!("pid-{who}")));
     }
 
-    /// Makes the suite one that can be held.
+    /// Makes the suite one that can be held: as `suite`, and as `merged` where notes.md says two.
     pub fn suite_can_be_held(&self) {
         let d = self.path("").display().to_string();
         let tests = fs::read_to_string(self.repo().join("run-tests.sh")).expect("a suite");
         let wait = format!(
-            "d='{d}'; echo $$ > \"$d/pid-suite.new\"; mv \"$d/pid-suite.new\" \"$d/pid-suite\"; while [ -e \"$d/hold-suite\" ]; do sleep 0.03; done\n"
+            "d='{d}'; echo $$ > \"$d/pid-suite.new\"; mv \"$d/pid-suite.new\" \"$d/pid-suite\"; while [ -e \"$d/hold-suite\" ]; do sleep 0.03; done\n\
+             if grep -qs two notes.md; then echo $$ > \"$d/pid-merged.new\"; mv \"$d/pid-merged.new\" \"$d/pid-merged\"; while [ -e \"$d/hold-merged\" ]; do sleep 0.03; done; fi\n"
         );
         self.write("run-tests.sh", format!("{wait}{tests}"));
         self.commit_all("the suite can be held");
