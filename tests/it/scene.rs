@@ -401,12 +401,13 @@ impl Scene {
                 return;
             }
             assert!(start.elapsed() < PATIENCE, "cannot be killed: {left:?}");
-            for (pid, _) in left {
-                // It may have ended by itself.
-                let _ = nix::sys::signal::kill(
-                    nix::unistd::Pid::from_raw(pid),
-                    nix::sys::signal::Signal::SIGKILL,
-                );
+            // All are stopped first: a power cut gives nobody the time to see the others die. One may have ended
+            // by itself.
+            use nix::sys::signal::Signal::{SIGKILL, SIGSTOP};
+            for signal in [SIGSTOP, SIGKILL] {
+                for (pid, _) in &left {
+                    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(*pid), signal);
+                }
             }
         }
     }

@@ -356,8 +356,12 @@ pub fn all_of(scene: &Scene) -> Vec<u32> {
 pub fn kill_everything(scene: &Scene, mut child: Child) {
     until("everything to be dead", || {
         let pids = all_of(scene);
-        for pid in &pids {
-            signal(*pid, nix::sys::signal::Signal::SIGKILL);
+        // All are stopped first: a power cut gives nobody the time to see the others die.
+        use nix::sys::signal::Signal::{SIGKILL, SIGSTOP};
+        for signal in [SIGSTOP, SIGKILL] {
+            for pid in &pids {
+                self::signal(*pid, signal);
+            }
         }
         let ended = child.try_wait().expect("a child").is_some();
         ended && pids.is_empty()
