@@ -342,7 +342,7 @@ impl Run<'_> {
     }
 
     /// The suite's own record on the tree that a verifier judges.
-    pub(super) fn suite_log(&mut self, candidate: Oid, _claim: &Claim) -> Result<SuiteRun> {
+    pub(super) fn suite_log(&mut self, candidate: Oid) -> Result<SuiteRun> {
         self.suite_on(check::Run {
             tree: candidate,
             what: What::Suite,

@@ -218,7 +218,7 @@ impl Run<'_> {
             &self.home.join("work"),
         ]);
         let ledger_blob = self.ledger_blob()?;
-        let suite = self.suite_log(candidate, &work.claim)?;
+        let suite = self.suite_log(candidate)?;
         let base_commit = match (base, verify.base()) {
             (Some(_), Some(commit)) => {
                 Some(BaseCommit::of(&Repository::open(verify.path())?, commit)?)
