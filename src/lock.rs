@@ -7,12 +7,21 @@
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The most that is read of a holder's description, in bytes.
 const INFO_LIMIT: u64 = 64 * 1024;
+
+/// How long the lock of a holder that is dead is waited for: a child that it was just starting when it was
+/// killed has a copy of the lock until it has become its program, and a killed process lets go of its files
+/// after it has gone from the table. Ample for both on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Who holds a lock: information for people, never evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +44,17 @@ impl LockInfo {
             what: what.to_owned(),
         }
     }
+
+    /// Whether it is known that this process is no more; a process of another host is not known.
+    fn is_dead(&self) -> bool {
+        let here = nix::unistd::gethostname().unwrap_or_default();
+        here.to_str() == Some(self.host.as_str())
+            && i32::try_from(self.pid).is_ok_and(|pid| {
+                pid > 0
+                    && nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None)
+                        == Err(nix::errno::Errno::ESRCH)
+            })
+    }
 }
 
 /// Somebody else holds the lock.
@@ -54,61 +74,108 @@ impl Holder {
     }
 }
 
+/// An flock'd file, unlocked when this goes away, and by the kernel when the program dies in any way.
+///
+/// Unlocked, not just closed: a child that another thread is starting has a copy of every open file until it
+/// has become its program, and a lock lasts as long as any copy does unless it is given back in so many words.
+/// (nix's `Flock` does that too, and panics where the file system refuses.)
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Locked {
+    /// Locks the file for this holder alone; None when anybody else holds it.
+    pub fn alone(file: File) -> io::Result<Option<Locked>> {
+        Locked::unless_held(file.try_lock(), file)
+    }
+
+    /// Locks the file together with others who do the same; None when somebody holds it alone.
+    pub fn shared(file: File) -> io::Result<Option<Locked>> {
+        Locked::unless_held(file.try_lock_shared(), file)
+    }
+
+    fn unless_held(tried: Result<(), TryLockError>, file: File) -> io::Result<Option<Locked>> {
+        match tried {
+            Ok(()) => Ok(Some(Locked(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(e),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // What fails here is given back all the same when the last copy is closed.
+        let _ = self.0.unlock();
+    }
+}
+
 /// A held lock; given back when this goes away, and by the kernel when the program dies in any way.
 ///
 /// The file is close-on-exec: no child of the holder keeps the lock alive.
 #[derive(Debug)]
 pub struct Lock {
-    file: File,
+    file: Locked,
 }
 
 impl Lock {
-    /// Takes the lock if nobody holds it. The folder must exist; the file is made when it is missing.
+    /// Takes the lock if nobody holds it; one whose holder has died is waited for. The folder must exist; the
+    /// file is made when it is missing.
     ///
     /// # Errors
     /// When the file cannot be opened, locked (a file system without locks) or written.
     pub fn try_acquire(path: &Path, info: &LockInfo) -> anyhow::Result<Result<Lock, Holder>> {
+        Lock::acquire(path, info, &mut || std::thread::sleep(PAUSE))
+    }
+
+    fn acquire(
+        path: &Path,
+        info: &LockInfo,
+        pause: &mut dyn FnMut(),
+    ) -> anyhow::Result<Result<Lock, Holder>> {
         let context = || format!("cannot take the lock {}", path.display());
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .with_context(context)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Ok(Err(Holder {
-                    info: read_info(&mut file),
-                }));
+        let until = Instant::now() + PATIENCE;
+        let mut locked = loop {
+            let file = open(path).with_context(context)?;
+            if let Some(locked) = Locked::alone(file).with_context(context)? {
+                break locked;
             }
-            Err(TryLockError::Error(e)) => return Err(e).with_context(context),
-        }
+            let info = read_info(&mut open(path).with_context(context)?);
+            let dead = info.as_ref().is_some_and(LockInfo::is_dead);
+            if !dead || Instant::now() >= until {
+                return Ok(Err(Holder { info }));
+            }
+            pause();
+        };
         let text = serde_json::to_vec(info).with_context(context)?;
-        file.set_len(0)
-            .and_then(|()| file.write_all(&text))
+        locked
+            .0
+            .set_len(0)
+            .and_then(|()| locked.0.write_all(&text))
             .with_context(context)?;
-        Ok(Ok(Lock { file }))
+        Ok(Ok(Lock { file: locked }))
+    }
+
+    /// Whether somebody holds the lock. A file that is not there or cannot be opened is not held.
+    pub fn is_held(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| matches!(Locked::shared(file), Ok(None)))
     }
 }
 
-impl Lock {
-    /// Whether somebody holds the lock. A file that is not there or cannot be opened is not held.
-    pub fn is_held(path: &Path) -> bool {
-        let Ok(file) = File::open(path) else {
-            return false;
-        };
-        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
-    }
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // So that nobody reads an old holder's name; a file that cannot be emptied misleads nobody, since the
         // lock itself is asked first.
-        let _ = self.file.set_len(0);
+        let _ = self.file.0.set_len(0);
     }
 }
 
@@ -131,18 +198,6 @@ mod tests {
         }
     }
 
-    /// A child that another test is just starting holds every lock until it has become its program.
-    fn soon(path: &Path, who: &LockInfo) -> Lock {
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        loop {
-            match Lock::try_acquire(path, who).unwrap() {
-                Ok(lock) => return lock,
-                Err(holder) => assert!(std::time::Instant::now() < until, "{holder:?}"),
-            }
-            std::thread::yield_now();
-        }
-    }
-
     #[test]
     fn a_second_one_is_told_who_holds_it_and_gets_it_afterwards() {
         let dir = tempfile::tempdir().unwrap();
@@ -153,7 +208,7 @@ mod tests {
         let holder = Lock::try_acquire(&path, &info("b")).unwrap().unwrap_err();
         assert_eq!(holder.info, Some(info("a much longer description")));
         drop(first);
-        let second = soon(&path, &info("b"));
+        let second = Lock::try_acquire(&path, &info("b")).unwrap().unwrap();
         let holder = Lock::try_acquire(&path, &info("c")).unwrap().unwrap_err();
         assert_eq!(holder.info, Some(info("b")));
         drop(second);
@@ -181,10 +236,45 @@ mod tests {
             .spawn()
             .unwrap();
         drop(lock);
-        drop(soon(&path, &info("b")));
+        drop(Lock::try_acquire(&path, &info("b")).unwrap().unwrap());
         assert!(child.try_wait().unwrap().is_none(), "it still runs");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_is_unlocked_is_free_although_a_copy_is_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let lock = Lock::try_acquire(&path, &info("a")).unwrap().unwrap();
+        let copy = lock.file.0.try_clone().unwrap();
+        drop(lock);
+        assert!(!Lock::is_held(&path));
+        drop(Lock::try_acquire(&path, &info("b")).unwrap().unwrap());
+        drop(copy);
+    }
+
+    #[test]
+    fn the_lock_of_a_dead_holder_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        #[allow(clippy::disallowed_methods)] // a process that is gone
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let last = LockInfo {
+            pid: dead.id(),
+            ..LockInfo::new("a run that was killed")
+        };
+        let mut file = File::create(&path).unwrap();
+        file.lock().unwrap();
+        file.write_all(&serde_json::to_vec(&last).unwrap()).unwrap();
+        let mut pauses = 0;
+        let taken = Lock::acquire(&path, &info("b"), &mut || {
+            pauses += 1;
+            file.unlock().unwrap();
+        });
+        assert!(taken.unwrap().is_ok());
+        assert_eq!(pauses, 1);
     }
 
     #[test]

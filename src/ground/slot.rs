@@ -1,7 +1,8 @@
 //! Slots: a ground's folder, the folder of its records, and the lock that makes them one process's own.
 
+use crate::lock::Locked;
 use anyhow::{Context, Result, bail};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// How many grounds of one kind a repository may have in use at once.
@@ -32,7 +33,7 @@ pub(super) struct Slot {
     pub(super) number: u32,
     pub(super) root: PathBuf,
     pub(super) records: PathBuf,
-    _lock: File,
+    _lock: Locked,
 }
 
 impl Slot {
@@ -78,20 +79,14 @@ pub(super) fn name(kind: Kind, number: u32) -> String {
 }
 
 /// Opens and locks a file; None when somebody else holds it.
-pub(super) fn try_lock(path: &Path) -> Result<Option<File>> {
+pub(super) fn try_lock(path: &Path) -> Result<Option<Locked>> {
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(path)
         .with_context(|| format!("opening the lock {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(e)) => {
-            Err(e).with_context(|| format!("locking {}", path.display()))
-        }
-    }
+    Locked::alone(file).with_context(|| format!("locking {}", path.display()))
 }
 
 #[cfg(test)]
@@ -106,15 +101,7 @@ mod tests {
         assert_eq!((first.number, second.number), (0, 1));
         assert!(second.root.ends_with("ground/check-1"));
         drop(first);
-        // A child that another test is just starting holds every lock until it has become its program.
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while Slot::take(home.path(), Kind::Check).unwrap().number != 0 {
-            assert!(
-                std::time::Instant::now() < until,
-                "the freed slot is not taken again"
-            );
-            std::thread::yield_now();
-        }
+        assert_eq!(Slot::take(home.path(), Kind::Check).unwrap().number, 0);
         assert_eq!(Slot::take(home.path(), Kind::Verify).unwrap().number, 0);
     }
 }

@@ -6,8 +6,9 @@ use super::outcome::{classify, conclude};
 use super::records::{Records, Started};
 use super::spec::{LaunchId, check_name};
 use super::sweep::sweep_launch;
+use crate::lock::Locked;
 use anyhow::Context;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
@@ -194,9 +195,5 @@ fn lock_is_held(records: &Records, name: &str) -> anyhow::Result<bool> {
         file => file.with_context(context)?,
     };
     // Shared, for an instant: other readers are not disturbed, and a launcher tries again.
-    match file.try_lock_shared() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(e)) => Err(e).with_context(context),
-    }
+    Ok(Locked::shared(file).with_context(context)?.is_none())
 }

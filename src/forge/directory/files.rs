@@ -2,9 +2,10 @@
 //! look-then-write one act between processes.
 
 use crate::cause::{Bail, Cause};
+use crate::lock::Locked;
 use anyhow::Context;
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions, TryLockError};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -164,7 +165,7 @@ pub(super) fn numbered(folder: &Path, ending: &str) -> anyhow::Result<BTreeMap<u
 
 /// Held while a forge is looked at and written; released when dropped, or by the kernel at a crash.
 pub(super) struct Lock {
-    _file: File,
+    _held: Locked,
 }
 
 impl Lock {
@@ -173,27 +174,24 @@ impl Lock {
         let path = root.join(".lock");
         let locking = |error| failed(error, format!("Locking {}", path.display()));
         fs::create_dir_all(root).map_err(locking)?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(locking)?;
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file }),
-                Err(TryLockError::Error(error)) => return Err(locking(error)),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(locking(io::Error::new(
-                        ErrorKind::TimedOut,
-                        "another process has held it for 30 seconds",
-                    )));
-                }
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+                .map_err(locking)?;
+            if let Some(held) = Locked::alone(file).map_err(locking)? {
+                return Ok(Lock { _held: held });
             }
+            if Instant::now() >= deadline {
+                return Err(locking(io::Error::new(
+                    ErrorKind::TimedOut,
+                    "another process has held it for 30 seconds",
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
