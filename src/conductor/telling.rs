@@ -3,6 +3,7 @@
 use super::run::Run;
 use crate::event::Kind;
 use crate::forge::mirror::{self, BailFacts, MirrorFacts, Post, StopFacts};
+use crate::git::issue_branch_name;
 use crate::machine::{At, Ending};
 use anyhow::Result;
 use serde_json::json;
@@ -47,6 +48,7 @@ impl Run<'_> {
             resume: resume.clone(),
             full_text: full_text.clone(),
             posted,
+            later: self.began_later(),
         });
         let run_posts = posts.len();
         match self.state.ending() {
@@ -85,6 +87,27 @@ impl Run<'_> {
             ))?;
         }
         Ok(())
+    }
+
+    /// Which journal this is, if it began on a branch that had finished steps: their proof is not in it.
+    fn began_later(&self) -> Option<String> {
+        let first_read = self
+            .lines
+            .iter()
+            .filter(|l| l.event == Kind::Plan)
+            .find_map(|l| l.fields.get("done")?.as_u64());
+        let finished_before = match first_read {
+            Some(done) => done > 0,
+            // Not read yet: then nothing that the branch has is this journal's.
+            None => {
+                let name = format!("refs/heads/{}", issue_branch_name(self.issue_number));
+                let tip = self.repo.git2().refname_to_id(&name).ok();
+                let ledger = tip.and_then(|tip| self.ledger_at(tip).ok().flatten());
+                ledger.is_some_and(|l| l.steps().iter().any(|s| s.ticked))
+            }
+        };
+        let first = self.lines.first().filter(|_| finished_before)?;
+        Some(first.run.chars().take(12).collect())
     }
 
     fn standing(&self, ledger: &[crate::forge::facts::LedgerLine]) -> String {

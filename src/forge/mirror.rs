@@ -41,6 +41,10 @@ pub struct MirrorFacts {
     pub full_text: String,
     /// How many comments this run has already put: a surplus one is emptied.
     pub posted: usize,
+    /// Where the journal began on steps that were finished before it: what tells its comment from the earlier one,
+    /// which holds their proof and is left as it is.
+    #[serde(default)]
+    pub later: Option<String>,
 }
 
 /// What the comment about a bail tells.
@@ -84,12 +88,20 @@ pub fn marker(issue: u64, kind: &str) -> String {
 
 /// The comment about a run, or two: what does not fit the first goes on in the second.
 pub fn run(facts: &MirrorFacts) -> Vec<Post> {
-    let first_marker = marker(facts.issue, "run");
-    let second_marker = marker(facts.issue, "run-2");
+    let kind = match &facts.later {
+        None => "run".to_owned(),
+        Some(later) => format!("run-{later}"),
+    };
+    let first_marker = marker(facts.issue, &kind);
+    let second_marker = marker(facts.issue, &format!("{kind}-2"));
     let mut first = format!(
         "{first_marker}\n**veri** is on this issue: {}\n",
         inline(&facts.state, 600)
     );
+    if facts.later.is_some() {
+        first
+            .push_str("\nSteps that were finished before: their story is in an earlier comment.\n");
+    }
     push_ledger(&mut first, &facts.ledger);
     if !facts.steps.is_empty() {
         first.push_str(HOW_TO_READ);
