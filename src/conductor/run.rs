@@ -261,7 +261,7 @@ impl Run<'_> {
         if signalled.is_none() || std::mem::replace(&mut self.answered, true) {
             return;
         }
-        let said = "the running leaf may end; press Ctrl-C again to end it now";
+        let said = "the agent or suite that runs may finish; press Ctrl-C again to end it now";
         if self.say(Kind::Stop, said).is_err()
             && let Some(mut line) = self.lines.last().cloned()
         {
@@ -312,6 +312,16 @@ impl Run<'_> {
         }
     }
 
+    /// Whether this start ended with the question of a leaf.
+    fn was_asked(&self) -> bool {
+        let run = &self.source.run;
+        let newest = self.lines.iter().rev().take_while(|l| l.run == *run);
+        newest
+            .filter(|l| l.event == Kind::Exit)
+            .take(1)
+            .any(|l| l.text("said") == record::ASKS)
+    }
+
     fn close(mut self, ending: &Ending) -> Ended {
         let resume = self.resume_command();
         let (word, code, last) = match ending {
@@ -322,7 +332,13 @@ impl Run<'_> {
             Ending::Planned => (
                 "planned",
                 exit::DONE,
-                format!("planned: `{resume}` goes on"),
+                format!(
+                    "planned: `{resume}` goes on; the plan, to be read and edited: {}",
+                    self.tree
+                        .tdd()
+                        .join(format!("issue-{}.md", self.issue_number))
+                        .display()
+                ),
             ),
             Ending::Stopped(mode) => (
                 "stopped",
@@ -331,6 +347,13 @@ impl Run<'_> {
             ),
             Ending::Bailed(bail) => {
                 self.last_words.push(bail.detail.clone());
+                if self.was_asked() {
+                    self.last_words.push(format!(
+                        "Answer in a comment of issue {} ({}), or change the issue; then `{resume}` goes on.",
+                        self.issue_number,
+                        self.forge.describe()
+                    ));
+                }
                 let class = bail.cause.class();
                 (
                     "bailed",
