@@ -50,4 +50,5 @@ mod tdd;
 mod tidy;
 mod verifier;
 mod verify_ground;
+mod walked;
 mod watching;
