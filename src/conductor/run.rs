@@ -6,6 +6,7 @@ use super::settings::{Settings, Took};
 use super::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
+use crate::cause::Cause;
 use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::trust::TrustedText;
@@ -312,6 +313,30 @@ impl Run<'_> {
         }
     }
 
+    /// Where the output of the last leaf of this start lies, where that is what the run ended for.
+    fn printed_last(&self, cause: Cause) -> Option<String> {
+        use Cause::{KilledStuck, PlanInvalid, ReviseExhausted, VerdictMalformed};
+        if !matches!(
+            cause,
+            KilledStuck | PlanInvalid | ReviseExhausted | VerdictMalformed
+        ) {
+            return None;
+        }
+        let newest = self.lines.iter().rev();
+        let launch = newest
+            .take_while(|l| l.run == self.source.run)
+            .find(|l| l.event == Kind::Launch)?;
+        let runs = self.tree.tdd().join("runs");
+        let out = runs.join(format!("{}.out", launch.text("launch")));
+        out.exists().then(|| {
+            format!(
+                "What the {} printed last: {} (and .err)",
+                launch.actor,
+                out.display()
+            )
+        })
+    }
+
     /// Whether this start ended with the question of a leaf.
     fn was_asked(&self) -> bool {
         let run = &self.source.run;
@@ -353,6 +378,9 @@ impl Run<'_> {
                         self.issue_number,
                         self.forge.describe()
                     ));
+                }
+                if let Some(printed) = self.printed_last(bail.cause) {
+                    self.last_words.push(printed);
                 }
                 let class = bail.cause.class();
                 (

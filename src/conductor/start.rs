@@ -87,8 +87,11 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
             ask.env.user_config().as_deref(),
         )
         .map_err(|e| {
+            let said = format!("{e:#}");
+            let said = said.trim();
+            let end = if said.ends_with('?') { "" } else { "." };
             anyhow!(Bail::needs_user(format!(
-                "The configuration cannot be used: {e:#}."
+                "The configuration cannot be used: {said}{end}"
             )))
         })
     };

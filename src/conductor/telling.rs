@@ -45,7 +45,11 @@ impl Run<'_> {
             state: self.standing(&ledger),
             ledger: ledger.clone(),
             steps: self.stories(),
-            resume: resume.clone(),
+            // A run that is done has nothing to go on with.
+            resume: match self.state.ending() {
+                Some(Ending::Done { .. }) => String::new(),
+                _ => resume.clone(),
+            },
             full_text: full_text.clone(),
             posted,
             later: self.began_later(),
@@ -117,6 +121,10 @@ impl Run<'_> {
             1 => "the one step is done".to_owned(),
             _ => format!("all {all} steps are done"),
         };
+        let so_far = match all {
+            0 => "no step is planned yet".to_owned(),
+            _ => format!("{done} of {all} steps are done"),
+        };
         let planned = if all == 1 {
             "1 step".to_owned()
         } else {
@@ -129,24 +137,21 @@ impl Run<'_> {
             At::Ended(Ending::Done { url: None }) => finished,
             At::Ended(Ending::Planned) => format!("planned in {planned}"),
             At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => {
-                format!(
-                    "it cannot go on ({}); {done} of {all} steps are done",
-                    bail.cause
-                )
+                format!("it cannot go on ({}); {so_far}", bail.cause)
             }
             At::Ended(Ending::Stopped(mode)) | At::Unwinding(Ending::Stopped(mode)) => {
-                format!("stopped on request ({mode}); {done} of {all} steps are done")
+                format!("stopped on request ({mode}); {so_far}")
             }
             At::Accepting | At::Publishing => {
                 format!("{finished}; the branch is looked at once more")
             }
             _ => match &self.state.work {
                 Some(work) => format!(
-                    "working on step {} ({}); {done} of {all} steps are done",
+                    "working on step {} ({}); {so_far}",
                     work.step.number,
                     work.claim.phase()
                 ),
-                None => format!("{done} of {all} steps are done"),
+                None => so_far,
             },
         }
     }

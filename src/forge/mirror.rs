@@ -35,7 +35,7 @@ pub struct MirrorFacts {
     pub ledger: Vec<LedgerLine>,
     /// The steps that have begun, in the ledger's order.
     pub steps: Vec<StepStory>,
-    /// The command that goes on with the run.
+    /// The command that goes on with the run; empty when it is done.
     pub resume: String,
     /// Where the full text can be read when it does not fit: `veri log --issue 42`.
     pub full_text: String,
@@ -106,10 +106,13 @@ pub fn run(facts: &MirrorFacts) -> Vec<Post> {
     if !facts.steps.is_empty() {
         first.push_str(HOW_TO_READ);
     }
-    let foot = format!(
-        "\nTo go on after an interruption: {}\n",
-        command(&facts.resume, 500)
-    );
+    let foot = match facts.resume.as_str() {
+        "" => String::new(),
+        resume => format!(
+            "\nTo go on after an interruption: {}\n",
+            command(resume, 500)
+        ),
+    };
     let mut second = format!("{second_marker}\nThe comment above, continued.\n");
 
     // Each step gets its share, so that all of them fit both comments even where one is cut short at
@@ -200,7 +203,7 @@ pub fn bail(facts: &BailFacts) -> Post {
         facts.cause.class().as_str(),
         match facts.cause {
             Cause::NeedsUser =>
-                " Answer in a comment here, or change the issue, then run the command.",
+                " Do what it says, or answer in a comment here, or change the issue; then run the command.",
             _ => "",
         }
     ));

@@ -45,6 +45,7 @@ fn a_finished_run_that_is_cleaned_and_started_again_keeps_its_proof() {
     assert!(claims(&comments) > 1, "{comments:?}");
     assert_eq!(claims(&scene.comments()), claims(&comments));
     assert_eq!(scene.comments().len(), comments.len());
+    assert!(!scene.comments()[0].contains("To go on"), "it is done");
     // And once more: the journal that is kept is the whole one.
     scene.veri(&["clean"]).expect(0);
     let log = scene.veri(&["log", "--issue", "42"]).expect(0).out;
@@ -271,4 +272,23 @@ fn what_the_setup_makes_is_said_and_is_nobodys_unfinished_work() {
     );
     let kept = scene.veri(&["discarded", "42"]).expect(0).out;
     assert!(kept.contains("nothing was put aside"), "{kept}");
+}
+
+#[test]
+fn a_planner_that_answers_nonsense_is_named_and_its_words_are_found() {
+    let scene = plain();
+    scene.agent(&Agent {
+        plan: "echo what a nice day".to_owned(),
+        ..Agent::default()
+    });
+    let ran = scene
+        .tdd(&[])
+        .bails("plan-invalid")
+        .says("the planner's answer could not be used 2 times in a row");
+    let words = "What the planner printed last: ";
+    let path = ran.err.split(words).nth(1).expect(words);
+    let path = path.split(" (and .err)").next().unwrap();
+    assert_eq!(fs::read_to_string(path).unwrap(), "what a nice day\n");
+    let told = &scene.comments()[0];
+    assert!(told.contains("no step is planned yet"), "{told}");
 }
