@@ -13,8 +13,8 @@ const AFTER: &str = "\
 Example:
   veri tdd ./issue.md --forge dir:../forge --agent command:../agent --test-cmd 'make check'
 
-What was given once holds until the run is finished: `veri tdd <n>` is enough to go on. The same can be said in
-.veri.toml. How runs end: `veri help exit-codes` and `veri help causes`.";
+What was given holds from when preflight has passed until the run is finished: `veri tdd <n>` is enough to go on. \
+The same can be said in .veri.toml. How runs end: `veri help exit-codes` and `veri help causes`.";
 
 /// Arguments of `veri tdd`.
 #[derive(Debug, Args)]
