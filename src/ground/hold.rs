@@ -161,7 +161,7 @@ impl Ground {
 
     /// Waits until every modification time that was given is past; at once when that is so already.
     pub fn settle_clock(&self) {
-        clock::settle(self.record.stamp);
+        clock::settle(self.record.clock.due());
     }
 
     /// The environment for a command in this ground: the caller's, without what would lead it elsewhere.
@@ -175,6 +175,8 @@ impl Ground {
     /// When `tree` is not the one that was last laid, or the ground cannot be read.
     pub fn verify_exact(&mut self, tree: Oid) -> Result<Vec<TreePath>> {
         let laid = self.laid(tree)?;
+        // Nothing that ran here before is later.
+        self.record.clock.read(clock::now());
         self.differences(&laid)
     }
 

@@ -1,28 +1,22 @@
 //! Bringing a ground to a tree: clean, lay what differs in a fresh folder, move it into place, compare.
 
 use super::clock::{self, Stamp};
-use super::entries::{Entries, Form, base_name, is_attributes};
+use super::entries::{Entries, Form, is_attributes};
 use super::hold::{Ground, INDEX, Laid, Since};
 use super::path::{TreePath, covers, place};
+use super::put::equal;
 use super::record::{LaidFile, Signature};
 use super::slot::Kind;
 use super::source::Source;
-use super::survey::{self, Survey, has_form, survey};
+use super::survey::{Survey, has_form, survey};
 use super::{files, neutral};
 use crate::cause::Bail;
 use anyhow::{Context, Result, bail};
 use git2::{Oid, Repository};
-use nix::fcntl::AT_FDCWD;
-use nix::sys::stat::{UtimensatFlags, utimensat};
-use nix::sys::time::TimeSpec;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::io::{self, BufReader, Read};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-
-/// The folder that files are laid in before they are moved into the ground, among the records.
-const FRESH: &str = "fresh";
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 /// The folder in which git is asked what a tree ignores, among the records.
 const RULES: &str = "rules";
@@ -38,8 +32,8 @@ impl Ground {
     /// Lays exactly this tree, as a fresh clone would have it, by difference from what was there.
     ///
     /// Untracked files are removed, but not build and dependency folders that the tree ignores and what setup
-    /// made; files that a suite changed are put right. What is written gets a modification time at least one second after that of what
-    /// it replaces; [`Ground::settle_clock`] waits for it.
+    /// made; files that a suite changed are put right. What is written gets a modification time in a later whole
+    /// second than what it replaces; [`Ground::settle_clock`] waits for it.
     ///
     /// # Errors
     /// git-failed when objects are missing or a filter fails, needs-user when the declared environment file is a
@@ -75,7 +69,7 @@ impl Ground {
     }
 
     fn bring(&mut self, laid: &Laid) -> Result<Brought> {
-        if !self.record.known || clock::went_back(clock::now(), self.record.stamp) {
+        if !self.record.known || self.record.clock.went_back(clock::now()) {
             self.wipe()?;
         }
         let entries = &laid.entries;
@@ -85,36 +79,37 @@ impl Ground {
         found.judge(&ignored, &spared);
         self.doubt(&mut found, entries);
         let mut changed = found.foreign.len();
-        for path in &found.foreign {
-            files::remove(&place(self.path(), path))?;
-        }
+        self.clear(&found)?;
         laid.source
             .read_tree(&self.lock.records.join(INDEX), self.path(), laid.tree)?;
         let fresh = self.lay_fresh(laid, &found)?;
-        let mut write: BTreeMap<TreePath, Stamp> = found.other;
-        write.extend(found.missing.into_iter().map(|path| (path, Stamp::ZERO)));
+        let mut write: BTreeMap<TreePath, Vec<Stamp>> = BTreeMap::new();
+        for (path, stat) in found.other {
+            let carried = self.carried(&path, &stat);
+            write.insert(path, carried);
+        }
+        write.extend(found.missing.into_iter().map(|path| (path, Vec::new())));
         let mut laid_files: BTreeMap<TreePath, LaidFile> = BTreeMap::new();
         for path in found.same {
             if let Some(kept) = self.record.files.get(&path) {
                 laid_files.insert(path, *kept);
             }
         }
-        for (path, modified) in found.suspect {
+        for (path, stat) in found.suspect {
             let standing = place(self.path(), &path);
-            if equal(&standing, &place(&fresh, &path))? && modified <= clock::now() {
+            if equal(&standing, &place(&fresh, &path))? && stat.modified() <= clock::now() {
                 laid_files.insert(path.clone(), self.sign(entries, &path)?);
             } else {
-                write.insert(path, modified);
+                let carried = self.carried(&path, &stat);
+                write.insert(path, carried);
             }
         }
         changed += write.len();
-        if !write.is_empty() {
-            self.next_stamp()?;
+        let stamps = self.stamps(&write)?;
+        for (path, stamp) in &stamps {
+            self.put(&fresh, path, *stamp)?;
         }
-        for (path, old) in &write {
-            self.put(&fresh, path, *old)?;
-        }
-        for path in write.keys() {
+        for path in stamps.keys() {
             laid_files.insert(path.clone(), self.sign(entries, path)?);
         }
         self.record.files = laid_files;
@@ -124,6 +119,36 @@ impl Ground {
         files::remove(&fresh)?;
         self.compare(entries, &spared, &ignored)?;
         Ok(Brought { changed })
+    }
+
+    /// Removes what does not belong, having noted when.
+    fn clear(&mut self, found: &Survey) -> Result<()> {
+        self.record.clock.read(clock::now());
+        // What a suite deleted may have been written by it before; what becomes a file may hold files.
+        let deleted = found
+            .missing
+            .iter()
+            .filter(|path| self.record.files.contains_key(*path));
+        let folders = found.other.iter().filter(|(_, stat)| stat.is_folder());
+        let removed: Vec<&TreePath> = found
+            .foreign
+            .iter()
+            .chain(deleted)
+            .chain(folders.map(|(path, _)| path))
+            .collect();
+        if removed.is_empty() {
+            return Ok(());
+        }
+        for path in removed {
+            self.record.clock.removed(path);
+        }
+        if self.record.known {
+            self.record.write_state(&self.lock.records)?;
+        }
+        for path in &found.foreign {
+            files::remove(&place(self.path(), path))?;
+        }
+        Ok(())
     }
 
     /// Which of these folders the tree that is laid ignores by its own rules.
@@ -159,36 +184,10 @@ impl Ground {
         Ok(different)
     }
 
-    /// Puts other bytes in the place of tracked files; the record still says what should be there.
-    pub(super) fn overwrite(&mut self, files: &[(TreePath, &[u8])]) -> Result<()> {
-        let fresh = self.fresh()?;
-        self.next_stamp()?;
-        for (path, bytes) in files {
-            let target = place(&fresh, path);
-            if let Some(folder) = target.parent() {
-                fs::create_dir_all(folder)
-                    .with_context(|| format!("making {}", folder.display()))?;
-            }
-            fs::write(&target, bytes).with_context(|| format!("writing {}", target.display()))?;
-            let standing = fs::symlink_metadata(place(self.path(), path));
-            let (old, mode) = standing.map_or((Stamp::ZERO, 0o644), |stat| {
-                (survey::modified(&stat), stat.mode() & 0o777)
-            });
-            fs::set_permissions(&target, fs::Permissions::from_mode(mode))
-                .with_context(|| format!("setting the mode of {}", target.display()))?;
-            self.put(&fresh, path, old)?;
-        }
-        self.record.write_state(&self.lock.records)?;
-        files::remove(&fresh)
-    }
-
     /// Empties the ground and forgets what was laid.
     pub(super) fn wipe(&mut self) -> Result<()> {
-        let stamp = self.record.stamp;
+        // With all that may remember a time here, the times are forgotten.
         self.record.forget(&self.lock.records)?;
-        if !clock::went_back(clock::now(), stamp) {
-            self.record.stamp = stamp;
-        }
         files::remove(&self.lock.records.join(INDEX))?;
         files::remove(self.path())?;
         self.since = Since::Anew(Vec::new());
@@ -210,7 +209,7 @@ impl Ground {
             let form = entries.files.get(&path).map(|entry| entry.form);
             match fs::symlink_metadata(place(self.path(), &path)) {
                 Ok(stat) if matches!(form, Some(Form::File | Form::Program)) => {
-                    found.suspect.insert(path, survey::modified(&stat));
+                    found.suspect.insert(path, Signature::of(&stat));
                 }
                 _ => found.same.push(path),
             }
@@ -230,51 +229,6 @@ impl Ground {
                 .check_out(&self.lock.records.join(INDEX), &fresh, &paths)?;
         }
         Ok(fresh)
-    }
-
-    fn fresh(&self) -> Result<PathBuf> {
-        let fresh = self.lock.records.join(FRESH);
-        files::remove(&fresh)?;
-        fs::create_dir(&fresh).with_context(|| format!("making {}", fresh.display()))?;
-        Ok(fresh)
-    }
-
-    /// Takes the next time for files, and records it before any file carries it.
-    fn next_stamp(&mut self) -> Result<()> {
-        // Else times would run ahead of the clock further with every tree.
-        clock::settle(self.record.stamp);
-        self.record.stamp = clock::next(clock::now(), self.record.stamp);
-        if self.record.known {
-            self.record.write_state(&self.lock.records)?;
-        }
-        Ok(())
-    }
-
-    /// Moves a fresh file into its place.
-    fn put(&mut self, fresh: &Path, path: &TreePath, old: Stamp) -> Result<()> {
-        let from = place(fresh, path);
-        let to = place(self.path(), path);
-        let stamp = clock::replacing(self.record.stamp, old);
-        self.record.stamp = self.record.stamp.max(stamp);
-        let moved = || -> io::Result<()> {
-            let time = TimeSpec::from_duration(stamp);
-            utimensat(
-                AT_FDCWD,
-                &from,
-                &time,
-                &time,
-                UtimensatFlags::NoFollowSymlink,
-            )?;
-            if let Some(folder) = to.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            // A rename replaces files and links, but not a folder.
-            if fs::symlink_metadata(&to).is_ok_and(|stat| stat.is_dir()) {
-                files::remove(&to).map_err(io::Error::other)?;
-            }
-            fs::rename(&from, &to)
-        };
-        moved().with_context(|| format!("putting {} in its place", to.display()))
     }
 
     fn sign(&self, entries: &Entries, path: &TreePath) -> Result<LaidFile> {
@@ -360,49 +314,5 @@ impl Ground {
             .into());
         }
         Ok(())
-    }
-
-    fn write_env_file(&self) -> Result<()> {
-        let Some(file) = &self.env_file else {
-            return Ok(());
-        };
-        let at = place(self.path(), &file.name);
-        files::remove(&at)?;
-        if let Some(folder) = at.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-        }
-        fs::write(&at, &file.content).with_context(|| {
-            format!(
-                "copying the declared {} into the ground",
-                String::from_utf8_lossy(base_name(&file.name))
-            )
-        })
-    }
-}
-
-/// Whether two files or links hold the same; one that cannot be read is different.
-fn equal(standing: &Path, fresh: &Path) -> Result<bool> {
-    let (Ok(a), Ok(b)) = (fs::symlink_metadata(standing), fs::symlink_metadata(fresh)) else {
-        return Ok(false);
-    };
-    if a.is_symlink() && b.is_symlink() {
-        return Ok(fs::read_link(standing)? == fs::read_link(fresh)?);
-    }
-    if !(a.is_file() && b.is_file() && a.len() == b.len() && a.mode() == b.mode()) {
-        return Ok(false);
-    }
-    let (Ok(a), Ok(b)) = (fs::File::open(standing), fs::File::open(fresh)) else {
-        return Ok(false);
-    };
-    let (mut a, mut b) = (BufReader::new(a), BufReader::new(b));
-    let (mut left, mut right) = ([0u8; 8192], [0u8; 8192]);
-    loop {
-        let n = a.read(&mut left)?;
-        if n == 0 {
-            return Ok(true);
-        }
-        if b.read_exact(&mut right[..n]).is_err() || left[..n] != right[..n] {
-            return Ok(false);
-        }
     }
 }

@@ -20,6 +20,7 @@ mod hold;
 mod lay;
 mod neutral;
 mod path;
+mod put;
 mod record;
 mod slot;
 mod source;

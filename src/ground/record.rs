@@ -1,8 +1,8 @@
-//! What a ground remembers between processes: what was laid with which stat data, its latest time, its setup.
+//! What a ground remembers between processes: what was laid with which stat data, its times, its setup.
 //!
 //! A record that cannot be read, or is torn, counts as none: the ground is then made anew.
 
-use super::clock::Stamp;
+use super::clock::{Clock, Stamp};
 use super::entries::{Entry, Form};
 use super::files::{remove, write_atomic};
 use super::path::TreePath;
@@ -19,7 +19,7 @@ use std::time::Duration;
 const STATE: &str = "state.json";
 const MANIFEST: &str = "manifest";
 const MADE: &str = "made";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Stat data that changes with every write: the change time cannot be set by a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,21 @@ pub(super) struct Signature {
 }
 
 impl Signature {
+    /// The modification time.
+    pub(super) fn modified(&self) -> Stamp {
+        since_epoch(self.modified)
+    }
+
+    /// Whether a folder stands there.
+    pub(super) fn is_folder(&self) -> bool {
+        self.mode & 0o170_000 == 0o040_000
+    }
+
+    /// The change time.
+    pub(super) fn changed(&self) -> Stamp {
+        since_epoch(self.changed)
+    }
+
     pub(super) fn of(stat: &Metadata) -> Signature {
         Signature {
             mode: stat.mode(),
@@ -40,6 +55,14 @@ impl Signature {
             modified: (stat.mtime(), stat.mtime_nsec()),
             changed: (stat.ctime(), stat.ctime_nsec()),
         }
+    }
+}
+
+/// One before the epoch counts as the epoch.
+fn since_epoch((seconds, nanos): (i64, i64)) -> Stamp {
+    match (u64::try_from(seconds), u32::try_from(nanos)) {
+        (Ok(seconds), Ok(nanos)) => Duration::new(seconds, nanos),
+        _ => Duration::ZERO,
     }
 }
 
@@ -63,7 +86,7 @@ pub(super) struct SetupDone {
 pub(super) struct Record {
     /// Whether there is one: false means that nothing in the ground can be trusted.
     pub(super) known: bool,
-    pub(super) stamp: Stamp,
+    pub(super) clock: Clock,
     pub(super) files: BTreeMap<TreePath, LaidFile>,
     pub(super) setup: Option<SetupDone>,
 }
@@ -71,8 +94,7 @@ pub(super) struct Record {
 #[derive(Serialize, Deserialize)]
 struct State {
     version: u32,
-    stamp_secs: u64,
-    stamp_nanos: u32,
+    clock: Clock,
     setup: Option<String>,
 }
 
@@ -89,8 +111,7 @@ impl Record {
         write_atomic(&folder.join(MADE), &made)?;
         let state = State {
             version: VERSION,
-            stamp_secs: self.stamp.as_secs(),
-            stamp_nanos: self.stamp.subsec_nanos(),
+            clock: self.clock.clone(),
             setup: setup.map(|done| done.key.clone()),
         };
         write_atomic(&folder.join(STATE), &serde_json::to_vec(&state)?)
@@ -149,7 +170,7 @@ fn read(folder: &Path) -> Option<Record> {
         .collect();
     Some(Record {
         known: true,
-        stamp: Duration::new(state.stamp_secs, state.stamp_nanos),
+        clock: state.clock,
         files,
         setup: state.setup.map(|key| SetupDone { key, made }),
     })
@@ -184,9 +205,13 @@ mod tests {
             form: Form::Program,
             oid: Oid::from_str("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391").unwrap(),
         };
+        let mut clock = Clock::default();
+        clock.read(Duration::new(7, 9));
+        clock.removed(b"gone\xff");
+        clock.give(b"given", &[]);
         let mut record = Record {
             known: true,
-            stamp: Duration::new(7, 9),
+            clock,
             ..Record::default()
         };
         for path in [&b"a b\nc \xff"[..], b"-x"] {
@@ -203,7 +228,7 @@ mod tests {
         assert!(back.known);
         assert_eq!(back.files, record.files);
         assert_eq!(back.setup, record.setup);
-        assert_eq!(back.stamp, record.stamp);
+        assert_eq!(back.clock, record.clock);
 
         fs::write(folder.path().join(MANIFEST), b"f torn").unwrap();
         assert!(!Record::read(folder.path()).known);

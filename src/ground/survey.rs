@@ -1,6 +1,5 @@
 //! Looking at a ground without changing it: what is as it was laid, what may differ, what does not belong.
 
-use super::clock::Stamp;
 use super::entries::{Entries, Entry, Form};
 use super::folders;
 use super::path::{TreePath, place};
@@ -12,17 +11,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::time::Duration;
 
 /// What stands in a ground, measured against a tree.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     /// Laid from the same object, and untouched since.
     pub(super) same: Vec<TreePath>,
-    /// Laid from the same object, but written, touched or chmod'ed since; with its modification time.
-    pub(super) suspect: BTreeMap<TreePath, Stamp>,
-    /// Something else stands in the place; with its modification time.
-    pub(super) other: BTreeMap<TreePath, Stamp>,
+    /// Laid from the same object, but written, touched or chmod'ed since; with its stat data.
+    pub(super) suspect: BTreeMap<TreePath, Signature>,
+    /// Something else stands in the place; with its stat data.
+    pub(super) other: BTreeMap<TreePath, Signature>,
     /// Nothing stands in the place.
     pub(super) missing: Vec<TreePath>,
     /// Neither tracked nor spared: the topmost path of each.
@@ -140,7 +138,7 @@ impl Walk<'_> {
             if laid.is_some() && empty {
                 self.found.same.push(path.clone());
             } else {
-                self.found.other.insert(path.clone(), modified(stat));
+                self.found.other.insert(path.clone(), Signature::of(stat));
             }
             return Ok(());
         }
@@ -149,10 +147,10 @@ impl Walk<'_> {
                 self.found.same.push(path.clone());
             }
             Some(_) if has_form(entry.form, stat) => {
-                self.found.suspect.insert(path.clone(), modified(stat));
+                self.found.suspect.insert(path.clone(), Signature::of(stat));
             }
             _ => {
-                self.found.other.insert(path.clone(), modified(stat));
+                self.found.other.insert(path.clone(), Signature::of(stat));
             }
         }
         Ok(())
@@ -167,17 +165,6 @@ pub(super) fn has_form(form: Form, stat: &Metadata) -> bool {
         Form::Program => stat.is_file() && program,
         Form::Link => stat.is_symlink(),
         Form::Submodule => stat.is_dir(),
-    }
-}
-
-/// The modification time; one before the epoch counts as the epoch.
-pub(super) fn modified(stat: &Metadata) -> Stamp {
-    match (
-        u64::try_from(stat.mtime()),
-        u32::try_from(stat.mtime_nsec()),
-    ) {
-        (Ok(seconds), Ok(nanos)) => Duration::new(seconds, nanos),
-        _ => Duration::ZERO,
     }
 }
 

@@ -42,6 +42,7 @@ mod scene;
 mod setup;
 mod shown;
 mod sources;
+mod stale;
 mod stop;
 mod storage;
 mod suite;
