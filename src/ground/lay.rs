@@ -1,8 +1,9 @@
-//! Bringing a ground to a tree: clean, lay what differs in a fresh folder, move it into place, compare.
+//! Bringing a ground to a tree: clean, lay what differs in a fresh folder, move it into place.
 
 use super::clock::{self, Stamp};
 use super::entries::{Entries, Form, is_attributes};
-use super::hold::{Ground, INDEX, Laid, Since};
+use super::hold::{Ground, Laid, Since};
+use super::index::{KeptIndex, write_few};
 use super::path::{TreePath, covers, place};
 use super::put::equal;
 use super::record::{LaidFile, Signature};
@@ -13,10 +14,13 @@ use super::{files, neutral};
 use crate::cause::Bail;
 use anyhow::{Context, Result, bail};
 use git2::{Oid, Repository};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The index of what is checked out, among the records.
+const FEW: &str = "few";
 
 /// The folder in which git is asked what a tree ignores, among the records.
 const RULES: &str = "rules";
@@ -41,11 +45,10 @@ impl Ground {
     pub fn bring_to(&mut self, repo: &Repository, tree: Oid) -> Result<Brought> {
         let laid = Laid {
             tree,
-            entries: Entries::of(repo, tree)?,
+            entries: Arc::new(self.entries_of(repo, tree)?),
             source: Source::of(repo)?,
         };
         self.check_env_file(&laid.entries)?;
-        self.laid = None;
         let brought = self.bring(&laid).with_context(|| {
             format!(
                 "bringing the ground {} to tree {tree}",
@@ -64,8 +67,21 @@ impl Ground {
 
     /// Lays the last tree again, after setup or a trial changed files of it.
     pub(super) fn bring_back(&mut self) -> Result<Brought> {
-        let laid = self.last()?.clone();
-        self.bring_to(&laid.source.open()?, laid.tree)
+        let laid = self.last()?;
+        let (repo, tree) = (laid.source.open()?, laid.tree);
+        self.bring_to(&repo, tree)
+    }
+
+    /// What a tree says; what was laid last and differs from it is all that is read.
+    fn entries_of(&mut self, repo: &Repository, tree: Oid) -> Result<Entries> {
+        if let Some(before) = self.laid.take() {
+            let entries = Arc::try_unwrap(before.entries).unwrap_or_else(|e| (*e).clone());
+            // The last tree may be of another repository.
+            if let Ok(turned) = entries.turned(repo, before.tree, tree) {
+                return Ok(turned);
+            }
+        }
+        Entries::of(repo, tree)
     }
 
     fn bring(&mut self, laid: &Laid) -> Result<Brought> {
@@ -80,8 +96,6 @@ impl Ground {
         self.doubt(&mut found, entries);
         let mut changed = found.foreign.len();
         self.clear(&found)?;
-        laid.source
-            .read_tree(&self.lock.records.join(INDEX), self.path(), laid.tree)?;
         let fresh = self.lay_fresh(laid, &found)?;
         let mut write: BTreeMap<TreePath, Vec<Stamp>> = BTreeMap::new();
         for (path, stat) in found.other {
@@ -89,16 +103,11 @@ impl Ground {
             write.insert(path, carried);
         }
         write.extend(found.missing.into_iter().map(|path| (path, Vec::new())));
-        let mut laid_files: BTreeMap<TreePath, LaidFile> = BTreeMap::new();
-        for path in found.same {
-            if let Some(kept) = self.record.files.get(&path) {
-                laid_files.insert(path, *kept);
-            }
-        }
+        let mut signed = BTreeMap::new();
         for (path, stat) in found.suspect {
             let standing = place(self.path(), &path);
             if equal(&standing, &place(&fresh, &path))? && stat.modified() <= clock::now() {
-                laid_files.insert(path.clone(), self.sign(entries, &path)?);
+                signed.insert(path.clone(), self.sign(entries, &path)?);
             } else {
                 let carried = self.carried(&path, &stat);
                 write.insert(path, carried);
@@ -110,14 +119,21 @@ impl Ground {
             self.put(&fresh, path, *stamp)?;
         }
         for path in stamps.keys() {
-            laid_files.insert(path.clone(), self.sign(entries, path)?);
+            signed.insert(path.clone(), self.sign(entries, path)?);
         }
-        self.record.files = laid_files;
+        self.tell_apart(entries, &signed)?;
+        let mut changed_paths = without(&self.record.files, &entries.files);
+        for path in &changed_paths {
+            self.record.files.remove(path);
+        }
+        changed_paths.extend(signed.keys().cloned());
+        self.record.files.extend(signed);
+        self.index.note(&changed_paths);
+        self.record
+            .write_files(&self.lock.records, &changed_paths)?;
         self.record.known = true;
-        self.record.write_files(&self.lock.records)?;
         self.record.write_state(&self.lock.records)?;
         files::remove(&fresh)?;
-        self.compare(entries, &spared, &ignored)?;
         Ok(Brought { changed })
     }
 
@@ -188,7 +204,7 @@ impl Ground {
     pub(super) fn wipe(&mut self) -> Result<()> {
         // With all that may remember a time here, the times are forgotten.
         self.record.forget(&self.lock.records)?;
-        files::remove(&self.lock.records.join(INDEX))?;
+        self.index = KeptIndex::default();
         files::remove(self.path())?;
         self.since = Since::Anew(Vec::new());
         fs::create_dir(self.path()).with_context(|| format!("making {}", self.path().display()))
@@ -205,13 +221,16 @@ impl Ground {
         if before.eq(entries.attributes()) {
             return;
         }
-        for path in std::mem::take(&mut found.same) {
-            let form = entries.files.get(&path).map(|entry| entry.form);
-            match fs::symlink_metadata(place(self.path(), &path)) {
-                Ok(stat) if matches!(form, Some(Form::File | Form::Program)) => {
-                    found.suspect.insert(path, Signature::of(&stat));
-                }
-                _ => found.same.push(path),
+        let changed: HashSet<TreePath> = (found.suspect.keys())
+            .chain(found.other.keys())
+            .chain(&found.missing)
+            .cloned()
+            .collect();
+        for path in entries.files.keys().filter(|path| !changed.contains(*path)) {
+            if let Some(laid) = self.record.files.get(path)
+                && laid.entry.form.is_regular()
+            {
+                found.suspect.insert(path.clone(), laid.signature);
             }
         }
     }
@@ -225,8 +244,14 @@ impl Ground {
             .chain(&found.missing)
             .collect();
         if !paths.is_empty() {
-            laid.source
-                .check_out(&self.lock.records.join(INDEX), &fresh, &paths)?;
+            // git takes the attributes from the index that it checks out from.
+            let index = self.lock.records.join(FEW);
+            let all = &laid.entries.files;
+            let asked = paths.iter().filter_map(|path| all.get_key_value(*path));
+            let attributes = all.iter().filter(|(path, _)| is_attributes(path));
+            write_few(&index, asked.chain(attributes))?;
+            laid.source.check_out(&index, &fresh, &paths)?;
+            files::remove(&index)?;
         }
         Ok(fresh)
     }
@@ -246,28 +271,12 @@ impl Ground {
         Ok(LaidFile { entry, signature })
     }
 
-    /// Looks once more at everything: the ground holds the tree, and nothing beside it that was not spared.
-    fn compare(
-        &self,
-        entries: &Entries,
-        spared: &[TreePath],
-        ignored: &HashSet<TreePath>,
-    ) -> Result<()> {
-        let mut found = survey(self.path(), entries, &self.record.files, spared)?;
-        found.judge(ignored, spared);
-        let wrong = found
-            .foreign
-            .first()
-            .or(found.missing.first())
-            .or(found.other.keys().next())
-            .or(found.suspect.keys().next());
-        if let Some(path) = wrong {
-            bail!(
-                "after laying the tree, {} is not as it should be: does something else write there?",
-                place(self.path(), path).display()
-            );
+    /// Whether each path that was laid is a file of its own: not so where names are told apart by git alone.
+    fn tell_apart(&self, entries: &Entries, signed: &BTreeMap<TreePath, LaidFile>) -> Result<()> {
+        if signed.is_empty() || tells_names_apart(&self.lock.records)? {
+            return Ok(());
         }
-        let mut inodes: HashMap<(u64, u64), &TreePath> = HashMap::new();
+        let mut inodes: HashMap<u64, &TreePath> = HashMap::new();
         for (path, entry) in &entries.files {
             if entry.form == Form::Submodule {
                 continue;
@@ -275,7 +284,7 @@ impl Ground {
             let at = place(self.path(), path);
             let stat = fs::symlink_metadata(&at)
                 .with_context(|| format!("looking at {}", at.display()))?;
-            if let Some(twin) = inodes.insert((stat.dev(), stat.ino()), path) {
+            if let Some(twin) = inodes.insert(Signature::of(&stat).inode(), path) {
                 return Err(Bail::needs_user(format!(
                     "{} and {} are one file on this file system, which does not tell their names apart: \
                      set VERI_HOME to a folder on one that does",
@@ -284,19 +293,6 @@ impl Ground {
                 ))
                 .into());
             }
-        }
-        Ok(())
-    }
-
-    /// Gives the ground's own repository an index that knows the files.
-    pub(super) fn take_index(&self) -> Result<()> {
-        let index = self.lock.records.join(INDEX);
-        let laid = self.last()?;
-        laid.source.refresh(&index, self.path())?;
-        let own = self.path().join(".git");
-        if own.is_dir() {
-            let to = own.join(INDEX);
-            fs::copy(&index, &to).with_context(|| format!("writing {}", to.display()))?;
         }
         Ok(())
     }
@@ -315,4 +311,27 @@ impl Ground {
         }
         Ok(())
     }
+}
+
+/// Whether a file system tells names apart that differ in case, or in how an accent is written.
+fn tells_names_apart(folder: &Path) -> Result<bool> {
+    let name = folder.join("name-\u{e9}");
+    fs::write(&name, "").with_context(|| format!("writing {}", name.display()))?;
+    let twins = ["NAME-\u{e9}", "name-e\u{301}"];
+    let apart = (twins.iter()).all(|twin| fs::symlink_metadata(folder.join(twin)).is_err());
+    files::remove(&name)?;
+    Ok(apart)
+}
+
+/// The paths of one map that are not in another, in linear time.
+fn without<A, B>(
+    these: &BTreeMap<TreePath, A>,
+    others: &BTreeMap<TreePath, B>,
+) -> BTreeSet<TreePath> {
+    let mut others = others.keys().peekable();
+    let gone = these.keys().filter(|path| {
+        while others.next_if(|other| other < path).is_some() {}
+        others.peek() != Some(path)
+    });
+    gone.cloned().collect()
 }

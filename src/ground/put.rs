@@ -74,12 +74,13 @@ impl Ground {
                 &time,
                 UtimensatFlags::NoFollowSymlink,
             )?;
+            if fs::rename(&from, &to).is_ok() {
+                return Ok(());
+            }
+            // Its folder is new, or a folder stands in its place, or something else where a folder is laid.
+            files::remove(&to).map_err(io::Error::other)?;
             if let Some(folder) = to.parent() {
                 fs::create_dir_all(folder)?;
-            }
-            // A rename replaces files and links, but not a folder.
-            if fs::symlink_metadata(&to).is_ok_and(|stat| stat.is_dir()) {
-                files::remove(&to).map_err(io::Error::other)?;
             }
             fs::rename(&from, &to)
         };

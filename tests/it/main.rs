@@ -20,6 +20,7 @@ mod contracts;
 mod crash;
 mod demo;
 mod developer;
+mod difference;
 mod executable;
 mod forged;
 mod ground;
