@@ -3,7 +3,7 @@
 //! A line is written to the copy first. So a line that stands in the journal alone is not the conductor's, however
 //! well it is formed; and one that stands in the copy alone is, whose writing was cut off.
 
-use super::{clear_the_way, only_tells, parse, replace};
+use super::{MOST_TOLD, clear_the_way, only_tells, parse, replace};
 use crate::event::{Kind, Line};
 use crate::role::Role;
 use anyhow::{Context, Result};
@@ -85,18 +85,20 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
             copy.display()
         )
     };
-    let regular = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    let there = match regular {
-        true => std::fs::read(path).with_context(what)?,
-        false => Vec::new(),
-    };
-    let now = whole_lines(&there);
     let kept = match std::fs::read(copy) {
         Ok(kept) => whole_lines(&kept).to_vec(),
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
         Err(_) if copy.is_dir() => Vec::new(),
         Err(e) => return Err(e).with_context(what),
     };
+    let most = kept.len() as u64 + MOST_TOLD;
+    let regular = std::fs::symlink_metadata(path)
+        .is_ok_and(|meta| meta.is_file() && (kept.is_empty() || meta.len() <= most));
+    let there = match regular {
+        true => std::fs::read(path).with_context(what)?,
+        false => Vec::new(),
+    };
+    let now = whole_lines(&there);
     let Some(vouched) = parse(&kept, copy, 0).ok().filter(|lines| !lines.is_empty()) else {
         return without_copy(path, &there, now);
     };

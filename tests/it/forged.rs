@@ -168,3 +168,29 @@ fn what_a_suite_does_to_ledger_git_and_journal_is_undone_and_fails_its_candidate
     walk(&scene);
     assert!(!scene.pull().unwrap().contains("by hand"));
 }
+
+#[test]
+fn a_developer_that_forges_lines_and_then_asks_for_a_stop_has_nobody_vouch_for_them() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    // The conductor says that there is a doubtful request: a line of its own after the forged ones.
+    let bad = format!(
+        "{}\n{LINES}\necho soon > .tdd/stop; while [ $(grep -c 'counts as at-ledger' $j) = 0 ]; do sleep 0.03; done; {KILL}",
+        good.red
+    );
+    scene.agent(&Agent {
+        red: attempts(":", &[&bad], &good.red),
+        ..good
+    });
+    assert_eq!(scene.tdd(&[]).code, None, "killed");
+    scene.nothing_is_left_running();
+    let journal = fs::read_to_string(scene.worktree().join(".tdd/events.jsonl")).unwrap();
+    assert!(!journal.contains("red-kept"), "{journal}");
+    let _ = fs::remove_file(scene.worktree().join(".tdd/stop"));
+    scene.tdd(&[]).expect(0);
+    let verdicts = scene.journal();
+    let verdicts = verdicts.iter().filter(|l| l.event == Kind::Verdict);
+    assert_eq!(verdicts.count(), 4, "red and green of both steps");
+    walk(&scene);
+    scene.nothing_is_left_running();
+}
