@@ -21,9 +21,13 @@ use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Opens a run, or says why there is none.
-pub(super) fn open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Run<'a>, Ended> {
-    match try_open(ask, watch) {
+/// Opens a run, or says why there is none. `listen` begins to listen to the terminal's signals.
+pub(super) fn open<'a>(
+    ask: &'a Ask,
+    watch: &'a mut dyn FnMut(&Line),
+    listen: fn() -> Asked,
+) -> Result<Run<'a>, Ended> {
+    match try_open(ask, watch, listen) {
         Ok(Ok(run)) => Ok(run),
         Ok(Err(ended)) => Err(ended),
         Err(error) => Err(refused(&error)),
@@ -52,7 +56,11 @@ fn refused(error: &anyhow::Error) -> Ended {
     }
 }
 
-fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<Run<'a>, Ended>> {
+fn try_open<'a>(
+    ask: &'a Ask,
+    watch: &'a mut dyn FnMut(&Line),
+    listen: fn() -> Asked,
+) -> Result<Result<Run<'a>, Ended>> {
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
     let run = LaunchId::random()?;
     let mut env: Vec<_> = ask
@@ -189,7 +197,7 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         lines,
         state,
         watch,
-        signals: Asked::listen(),
+        signals: listen(),
         started: Instant::now(),
         last_words: Vec::new(),
         ready: None,
