@@ -1,17 +1,19 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
+use super::again::quoted;
 use super::failures::known_cause;
 use super::pick_up::Left;
 use super::run::{Run, Seen};
 use super::settings::Settings;
 use super::signals::Asked;
+use super::whose::{NAMED, listed};
 use super::{Ask, Ended, IssueArg, snapshot};
 use crate::cause::{Bail, Cause};
 use crate::config::{self, Config};
 use crate::event::Line;
 use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
-use crate::git::{Repo, WorkTree};
+use crate::git::{Repo, WorkTree, tree};
 use crate::journal::{Journal, Source};
 use crate::leaf::{LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
@@ -137,6 +139,10 @@ fn try_open<'a>(
             work.join(format!("issue-{issue_number}")),
         )
     };
+    let head = repo.git2().head()?.peel_to_commit()?.id();
+    if ask.here || !tree_path.exists() {
+        has_no_runtime_files(repo.git2(), head)?;
+    }
     if let Some(folder) = lock_path.parent() {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -156,12 +162,12 @@ fn try_open<'a>(
             }));
         }
     };
-    let head = repo.git2().head()?.peel_to_commit()?.id();
     let tree = if ask.here {
         WorkTree::here(&repo)?
     } else {
         WorkTree::linked(&repo, &tree_path, head)?
     };
+    has_no_runtime_files(tree.git2(), tree.head()?)?;
     let tree = tree
         .with_own_files(known_own)
         .with_own_files(own_files(&repo, &settings, ask))
@@ -217,6 +223,23 @@ fn try_open<'a>(
     };
     run.begin(&left, given_plan)?;
     Ok(Ok(run))
+}
+
+/// Files of `.tdd/` that somebody committed would be taken for what a run has recorded, and come back whenever the tree
+/// is put back.
+pub(super) fn has_no_runtime_files(repo: &git2::Repository, commit: git2::Oid) -> Result<()> {
+    let files = tree::runtime_files(repo, tree::of_commit(repo, commit)?)?;
+    if files.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> = files.iter().take(NAMED).map(|f| quoted(f)).collect();
+    Err(Bail::needs_user(format!(
+        "The commit {commit} holds what only a run may write, and what no commit ever holds:\n{}\nTake it out (`git rm -r \
+         --cached {}`, then commit), and run again.",
+        listed(&files),
+        named.join(" ")
+    ))
+    .into())
 }
 
 /// Where what is kept of a run outside its working tree begins. The journal of a checkout is of all its issues.
