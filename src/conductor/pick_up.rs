@@ -38,6 +38,8 @@ impl Run<'_> {
     pub(super) fn begin(&mut self, left: &Left, plan: Option<Plan>) -> Result<()> {
         let limits = self.settings.limits(self.ask.plan_only);
         let fresh = matches!(self.state.at, At::New);
+        // Before this start has a line of its own: the last one tells whose locks they are.
+        self.remove_dead_locks()?;
         if let Some(torn) = &left.torn {
             let said = format!(
                 "a torn last line of the journal was set aside in {}",
@@ -45,7 +47,6 @@ impl Run<'_> {
             );
             self.say(Kind::Resume, said)?;
         }
-        self.remove_dead_locks()?;
         self.write_what_is_owed(&left.owed)?;
         let unwinding = self.state.at.clone();
         self.settle_open_launch()?;
