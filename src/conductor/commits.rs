@@ -25,6 +25,11 @@ impl Run<'_> {
         format!(".tdd/issue-{}.md", self.issue_number)
     }
 
+    /// `issue-<n>.md`.
+    pub(super) fn ledger_name(&self) -> String {
+        format!("issue-{}.md", self.issue_number)
+    }
+
     /// The ledger as it is committed.
     pub(super) fn ledger_in_force(&self) -> Result<Ledger> {
         self.ledger_at(self.tree.head()?)?
@@ -217,9 +222,7 @@ impl Run<'_> {
         let commit = match made {
             Ok(Made::Commit(commit)) => commit,
             Ok(Made::Refused(reasons)) => {
-                if let Some(edit) = &edit {
-                    self.write_ledger(edit)?;
-                }
+                self.bring_edit_back()?;
                 return Ok((Event::CommitRefused { reasons }, Value::Null));
             }
             // What failed after the commit was made does not undo it.
@@ -228,7 +231,11 @@ impl Run<'_> {
                     self.say(Kind::Commit, format!("after the commit: {error:#}"))?;
                     commit
                 }
-                _ => return Err(error),
+                _ => {
+                    // What cannot be brought back now is by the next start.
+                    drop(self.bring_edit_back());
+                    return Err(error);
+                }
             },
         };
         self.crash_point("committed");

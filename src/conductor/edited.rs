@@ -19,8 +19,7 @@ impl Run<'_> {
     /// runs, notes that a person writes into it change nothing that counts, and stay.
     pub(super) fn undo_ledger(&mut self, guard: &Guard, developer: bool) -> Result<()> {
         let path = self.ledger_path();
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let (before, now) = (guard.ledger(name), self.ledger_file()?);
+        let (before, now) = (guard.ledger(&self.ledger_name()), self.ledger_file()?);
         let Some(before) = before.filter(|before| Some(before) != now.as_ref()) else {
             return Ok(());
         };
@@ -47,12 +46,14 @@ impl Run<'_> {
 
     /// Puts the working tree back to the last commit and lays a tree on top; a person's edit of the ledger stays.
     pub(super) fn restore(&self, tree: Option<Oid>) -> Result<()> {
-        let edit = self.edit_since(self.tree.head()?)?;
-        self.tree.restore(tree)?;
-        match edit {
-            Some(bytes) => self.write_ledger(&bytes),
-            None => Ok(()),
+        let Some(edit) = self.edit_since(self.tree.head()?)? else {
+            return self.tree.restore(tree);
+        };
+        // It is in its file before, after and meanwhile: nothing else knows of it.
+        if self.ledger_file()?.as_ref() != Some(&edit) {
+            self.write_ledger(&edit)?;
         }
+        self.tree.restore_beside(tree, &self.ledger_name())
     }
 
     /// The same after the commit of a step whose ledger was `before`: the edit gets the tick, too, unless it
@@ -94,15 +95,43 @@ impl Run<'_> {
         self.write(entry)
     }
 
-    /// The edit that was kept for the commit that is under way.
+    /// Brings a kept edit back into its file, when the commit came to nothing or was cut off. What a person has written
+    /// there since is newer, and stays.
+    pub(super) fn bring_edit_back(&mut self) -> Result<()> {
+        let Some(edit) = self.kept_edit() else {
+            return Ok(());
+        };
+        let committed = self.committed_ledger(self.tree.head()?)?;
+        let is_ours = |now: Vec<u8>| {
+            let committed = committed.as_deref().unwrap_or_default();
+            self.without_own_tick(now, committed) == committed
+        };
+        let now = self.ledger_file()?;
+        if now.clone().is_none_or(is_ours) {
+            self.write_ledger(&edit)?;
+        } else if now.as_ref() != Some(&edit) {
+            let blob = self.tree.git2().blob(&edit)?;
+            self.say(
+                Kind::Commit,
+                format!(
+                    "the ledger was edited once more; the edit before that is kept as object {blob}"
+                ),
+            )?;
+        }
+        let fields = json!({ "edit_back": true });
+        self.write(Entry::new(Kind::Commit, Default::default(), fields))
+    }
+
+    /// The edit that was kept for the commit that is under way, and is not in its file again.
     fn kept_edit(&self) -> Option<Vec<u8>> {
         let is_over = |l: &Line| {
             let input = l.fields.get("input");
-            input.is_some_and(|i| {
-                ["committed", "commit-refused", "ledger-read"]
-                    .iter()
-                    .any(|event| i.get(event).is_some())
-            })
+            l.fields.contains_key("edit_back")
+                || input.is_some_and(|i| {
+                    ["committed", "commit-refused", "ledger-read"]
+                        .iter()
+                        .any(|event| i.get(event).is_some())
+                })
         };
         let mut since = self.lines.iter().rev().take_while(|l| !is_over(l));
         let name = since.find_map(|l| l.fields.get("edit")?.as_str())?;

@@ -60,6 +60,7 @@ impl Run<'_> {
                 self.tree.journal_copy().display()
             ))?,
         }
+        self.bring_edit_back()?;
         self.take_tree_back()?;
         if fresh {
             let fields = json!({ "resume": self.resume_command() });
