@@ -277,13 +277,12 @@ impl Journal {
     }
 }
 
-/// Whether these are whole lines from which nothing is replayed, as `veri leaf` writes them.
+/// Whether these are whole lines as `veri leaf` writes them: nothing is replayed from them, and nothing that a later start
+/// looks for stands in them.
 fn only_tells(bytes: &[u8], path: &Path, before: u64) -> bool {
-    let tells = |l: &Line| {
-        matches!(l.event, Kind::Launch | Kind::Exit)
-            && !l.fields.contains_key("input")
-            && !l.fields.contains_key("intent")
-    };
+    let told = |key: &String| matches!(key.as_str(), "leaf" | "launch" | "end");
+    let tells =
+        |l: &Line| matches!(l.event, Kind::Launch | Kind::Exit) && l.fields.keys().all(told);
     bytes.ends_with(b"\n") && parse(bytes, path, before).is_ok_and(|lines| lines.iter().all(tells))
 }
 

@@ -123,13 +123,14 @@ impl Run<'_> {
 
     /// Ends what git calls of a killed conductor left running (a hook), and removes the locks they held.
     fn remove_dead_locks(&mut self) -> Result<()> {
-        let since = match self.lines.last() {
+        // `veri leaf` may have told something since, and is no start.
+        let last = self.lines.iter().rev();
+        let mut last = last.filter_map(|l| Some((l, LaunchId::parse(&l.run)?)));
+        let since = match last.next() {
             None => SystemTime::UNIX_EPOCH,
-            Some(last) if last.fields.contains_key("ending") => return Ok(()),
-            Some(last) => {
-                if let Some(run) = LaunchId::parse(&last.run) {
-                    leaf::sweep_launch(&run);
-                }
+            Some((last, _)) if last.fields.contains_key("ending") => return Ok(()),
+            Some((last, run)) => {
+                leaf::sweep_launch(&run);
                 let first = self.lines.iter().find(|l| l.run == last.run);
                 let began = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
                 let millis = began.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));

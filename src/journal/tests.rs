@@ -230,6 +230,42 @@ fn a_line_of_ours_that_follows_a_forged_one_does_not_vouch_for_it() {
 }
 
 #[test]
+fn a_line_that_tells_has_nothing_in_it_that_anything_could_be_concluded_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, mut journal) = kept(dir.path());
+    let tell = |key: &str| {
+        let fields = Map::from_iter([(key.to_owned(), Value::from(true))]);
+        let mut other = Journal::open(&path).unwrap().0;
+        let subject = Subject::default();
+        other
+            .append(&source(), &subject, Kind::Exit, fields)
+            .unwrap();
+    };
+    for key in [
+        "settled",
+        "put_back",
+        "head_tree",
+        "finding",
+        "edit",
+        "intent",
+    ] {
+        tell(key);
+        assert!(journal.mend().unwrap(), "{key}");
+    }
+    for key in ["leaf", "launch", "end"] {
+        tell(key);
+        assert!(!journal.mend().unwrap(), "{key}");
+    }
+    drop(journal);
+    assert_eq!(Journal::open_kept(&path, &copy).unwrap().2, Vouched::Whole);
+    tell("settled");
+    assert_eq!(
+        Journal::open_kept(&path, &copy).unwrap().2,
+        Vouched::PutBack
+    );
+}
+
+#[test]
 fn a_journal_that_somebody_blew_up_is_not_read_into_memory() {
     let dir = tempfile::tempdir().unwrap();
     let (path, copy, mut journal) = kept(dir.path());

@@ -194,3 +194,24 @@ fn a_developer_that_forges_lines_and_then_asks_for_a_stop_has_nobody_vouch_for_t
     walk(&scene);
     scene.nothing_is_left_running();
 }
+
+#[test]
+fn a_line_that_merely_tells_settles_nothing() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let line = LINES.split("git add").next().unwrap();
+    let bad = format!(
+        "{KILL}; {line}\nline exit '\"settled\":true'; rm -f ../issue-42.guard; {FORGE}; git add -f .tdd/issue-42.md"
+    );
+    scene.agent(&Agent {
+        red: attempts(":", &[&bad], &good.red),
+        ..good
+    });
+    assert_eq!(scene.tdd(&[]).code, None, "killed");
+    scene.nothing_is_left_running();
+    scene.tdd(&[]).expect(0);
+    let why = sent_back(&scene, 1, Phase::Red).join("\n");
+    assert!(why.contains("journal"), "{why}");
+    assert!(!scene.pull().unwrap().contains("by hand"));
+    walk(&scene);
+}
