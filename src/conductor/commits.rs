@@ -44,6 +44,11 @@ impl Run<'_> {
     pub(super) fn write_ledger(&self, bytes: &[u8]) -> Result<()> {
         let path = self.tree.path().join(self.ledger_path());
         let what = || format!("cannot write the ledger {}", path.display());
+        if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            // Kept, and found when what a leaf did to `.tdd/` is undone.
+            let aside = tempfile::tempdir_in(self.tree.tdd()).with_context(what)?;
+            std::fs::rename(&path, aside.keep().join("ledger")).with_context(what)?;
+        }
         let mut new = tempfile::NamedTempFile::new_in(self.tree.tdd()).with_context(what)?;
         std::io::Write::write_all(&mut new, bytes).with_context(what)?;
         new.persist(&path).map_err(|e| e.error).with_context(what)?;

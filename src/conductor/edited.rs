@@ -9,10 +9,14 @@ use crate::event::{Kind, Line};
 use crate::git::{Guard, tree};
 use crate::ledger::Ledger;
 use crate::machine::{Stage, Work};
+use crate::tail::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::json;
 use std::io::ErrorKind;
+
+/// The largest file that is taken for a ledger, in bytes.
+const LARGEST_LEDGER: u64 = 64 << 20;
 
 impl Run<'_> {
     /// Undoes a leaf's change of the ledger, a person's edit from before its launch kept. While something else
@@ -164,9 +168,10 @@ impl Run<'_> {
 
     pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
         let path = self.tree.path().join(self.ledger_path());
-        match std::fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
+        match whole(&path, LARGEST_LEDGER) {
+            Ok(bytes) => Ok(bytes),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+    /// The ledger in the working tree; None where there is none, or something else in its place.
             Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
         }
     }

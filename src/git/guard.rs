@@ -7,6 +7,7 @@ use super::snapshot::{Content, Watched, hex, path_bytes};
 use super::stage;
 use super::tree;
 use super::worktree::WorkTree;
+use crate::tail::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde::{Deserialize, Serialize};
@@ -236,11 +237,10 @@ impl WorkTree {
     /// io errors.
     pub fn open_guard(&self) -> Result<Option<Guard>> {
         let file = self.guard_file();
-        match fs::read(&file) {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        match whole(&file, u64::MAX) {
+            // Somebody's folder or pipe in its place is no guard either.
+            Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            // Somebody's folder in its place is no guard either.
-            Err(_) if file.is_dir() => Ok(None),
             Err(e) => Err(e).with_context(|| format!("{} cannot be read", file.display())),
         }
     }

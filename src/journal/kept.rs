@@ -6,6 +6,7 @@
 use super::{MOST_TOLD, clear_the_way, only_tells, parse, replace};
 use crate::event::{Kind, Line};
 use crate::role::Role;
+use crate::tail::whole;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -35,7 +36,8 @@ impl Copy {
     /// The copy of a journal that holds `known`.
     pub(super) fn of(path: &Path, known: &[u8]) -> Result<Copy> {
         let what = || format!("cannot keep the copy {} of the journal", path.display());
-        if !std::fs::read(path).is_ok_and(|held| held == known) {
+        let held = whole(path, known.len() as u64).ok().flatten();
+        if held.as_deref() != Some(known) {
             clear_the_way(path).with_context(what)?;
             replace(path, known).with_context(what)?;
         }
@@ -85,10 +87,9 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
             copy.display()
         )
     };
-    let kept = match std::fs::read(copy) {
-        Ok(kept) => whole_lines(&kept).to_vec(),
+    let kept = match whole(copy, u64::MAX) {
+        Ok(kept) => whole_lines(&kept.unwrap_or_default()).to_vec(),
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(_) if copy.is_dir() => Vec::new(),
         Err(e) => return Err(e).with_context(what),
     };
     let most = kept.len() as u64 + MOST_TOLD;
