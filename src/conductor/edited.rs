@@ -89,7 +89,12 @@ impl Run<'_> {
         }
         let now = self.ledger_file()?;
         let now = now.map(|bytes| self.without_own_tick(bytes, &committed));
-        Ok(now.filter(|bytes| *bytes != committed))
+        let Some(edited) = now.filter(|bytes| *bytes != committed) else {
+            return Ok(None);
+        };
+        let blob = self.tree.blob_of(&self.ledger_path(), &edited)?;
+        let same = blob == Oid::hash_object(git2::ObjectType::Blob, &committed)?;
+        Ok((!same).then_some(edited))
     }
 
     /// A commit writes the ledger: a person's edit is kept before, and found again after a crash.
@@ -166,12 +171,12 @@ impl Run<'_> {
         tree::read_blob(repo, whole, self.ledger_path().as_bytes())
     }
 
+    /// The ledger in the working tree; None where there is none, or something else in its place.
     pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
         let path = self.tree.path().join(self.ledger_path());
         match whole(&path, LARGEST_LEDGER) {
             Ok(bytes) => Ok(bytes),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-    /// The ledger in the working tree; None where there is none, or something else in its place.
             Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
         }
     }
