@@ -9,6 +9,7 @@ use crate::git::Repo;
 use crate::machine::Event;
 use crate::role::StopMode;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,15 +22,17 @@ struct Opened {
 impl Opened {
     fn new() -> Opened {
         let dir = tempfile::tempdir().unwrap();
+        let path = Env::of_process()
+            .get("PATH")
+            .map(std::ffi::OsStr::to_owned)
+            .unwrap_or_default();
+        let folder = |below: &str| dir.path().join(below).into_os_string();
         let env = Env::of([
-            (
-                "PATH",
-                Env::of_process().get("PATH").unwrap_or_default().into(),
-            ),
-            ("HOME", dir.path().into()),
-            ("VERI_HOME", dir.path().join("state").into()),
-            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
-            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+            ("PATH", path),
+            ("HOME", folder("home")),
+            ("VERI_HOME", folder("state")),
+            ("GIT_CONFIG_GLOBAL", OsString::from("/dev/null")),
+            ("GIT_CONFIG_NOSYSTEM", OsString::from("1")),
         ]);
         let repo = dir.path().join("repo");
         let git = git2::Repository::init(&repo).unwrap();
