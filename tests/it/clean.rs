@@ -79,3 +79,34 @@ fn an_edit_of_the_ledger_that_is_in_no_commit_survives_the_cleaning() {
     assert!(ran.out.contains(&kept.display().to_string()), "{}", ran.out);
     assert_eq!(fs::read_to_string(kept).unwrap(), edited);
 }
+
+#[test]
+fn a_worktree_that_is_made_anew_is_furnished_anew() {
+    let scene = Scene::new();
+    scene.write(".gitignore", "deps/\n");
+    scene.write(
+        ".veri.toml",
+        "[ground]\nsetup = ['mkdir -p deps; touch deps/made']\n[limits]\nrevisions = 0\n",
+    );
+    scene.commit_all("dependencies");
+    let with = |red: &str| {
+        scene.agent(&Agent {
+            red: format!("[ -e deps/made ] || exit 9\n{red}"),
+            ..Agent::default()
+        });
+    };
+    with("exit 1");
+    scene
+        .tdd(&[])
+        .bails("revise-exhausted")
+        .says("exited with code 1");
+    scene.veri(&["clean", "42", "--unfinished"]).expect(0);
+    with("exit 1");
+    scene
+        .tdd(&[])
+        .bails("revise-exhausted")
+        .says("exited with code 1");
+    fs::remove_dir_all(scene.worktree()).unwrap();
+    with(&Agent::default().red);
+    scene.tdd(&[]).expect(0);
+}
