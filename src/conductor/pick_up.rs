@@ -9,7 +9,7 @@ use crate::journal::Vouched;
 use crate::leaf::{self, End, KillWhy, LaunchId, Records};
 use crate::machine::{At, Effect, Ending, Event, Renew, Stage};
 use crate::plan::Plan;
-use crate::role::Role;
+use crate::role::{Phase, Role, leaf_name};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -18,8 +18,16 @@ use std::time::{Duration, SystemTime};
 /// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// The leaves, and what is run for them, that a conductor launches in the working tree's records.
-const OWN_LEAVES: [&str; 4] = ["plan", "develop-", "verify-", "setup"];
+/// Whether a conductor launches a leaf of this name in the working tree's records: each role, and what is run for them.
+/// Any other is a person's own.
+fn is_own_leaf(name: &str) -> bool {
+    let phases = [Phase::Plan, Phase::Red, Phase::Green, Phase::Refactor];
+    let roles = [Role::Planner, Role::Developer, Role::Verifier];
+    name == "setup"
+        || roles
+            .iter()
+            .any(|role| phases.iter().any(|phase| leaf_name(*role, *phase) == name))
+}
 
 /// What was found while the journal was opened.
 pub(super) struct Left {
@@ -202,9 +210,7 @@ impl Run<'_> {
         let records = Records::new(self.tree.tdd())?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             let name = &listed.started.leaf;
-            if listed.end != End::StillRunning
-                || !OWN_LEAVES.iter().any(|own| name.starts_with(own))
-            {
+            if listed.end != End::StillRunning || !is_own_leaf(name) {
                 continue;
             }
             let launch = listed.started.launch.as_str();
