@@ -3,24 +3,14 @@
 use super::{OF_A_RUN, refused, scene, watch_launches};
 use crate::picture::Picture;
 use crate::scene::{Agent, Scene, VERI, executable, finish, wait};
+use crate::watching::until;
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 /// A git call that may fail, as one that stops at a conflict does.
 fn try_git(scene: &Scene, args: &[&str]) {
     let out = scene.command("git").args(args).output().unwrap();
     drop(out);
-}
-
-/// Waits until something holds, or fails the test.
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
