@@ -14,7 +14,7 @@ use crate::git::{Base, Guard, Repo, WorkTree};
 use crate::ground::Ground;
 use crate::journal::{Journal, Source};
 use crate::leaf::KillWhy;
-use crate::lock::Lock;
+use crate::lock::{Lock, Locked};
 use crate::machine::{At, Effect, Ending, Event, State, next};
 use crate::prompt::Templates;
 use crate::role::{Claim, StopMode};
@@ -63,7 +63,7 @@ pub(super) struct Run<'a> {
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
-    pub(super) _lock: Lock,
+    pub(super) _locks: (Lock, Option<Locked>),
 }
 
 /// What this start has established itself, and need not take the journal's word for.

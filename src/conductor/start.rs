@@ -167,6 +167,18 @@ fn try_open<'a>(
     } else {
         WorkTree::linked(&repo, &tree_path, head)?
     };
+    // Where a folder cannot be locked, the file alone has to do.
+    let held = tree.hold();
+    if let Ok(None) = held {
+        return Ok(Err(Ended {
+            exit: exit::ALREADY_RUNNING,
+            last_words: vec![format!(
+                "already running: another process works in {}, and the file of its lock was removed (`veri status \
+                 {issue_number}`, `veri stop {issue_number}`)",
+                tree.path().display()
+            )],
+        }));
+    }
     has_no_runtime_files(tree.git2(), tree.head()?)?;
     let tree = tree
         .with_own_files(known_own)
@@ -213,7 +225,7 @@ fn try_open<'a>(
         seen: Seen::default(),
         told_stop: None,
         answered: false,
-        _lock: lock,
+        _locks: (lock, held.ok().flatten()),
     };
     let left = Left {
         torn,

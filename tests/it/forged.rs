@@ -2,7 +2,8 @@
 
 use crate::attempts::attempts;
 use crate::branch::{sent_back, walk};
-use crate::scene::{Agent, Scene};
+use crate::scene::{Agent, Scene, wait};
+use crate::watching::{launches_of, noting, start};
 use std::fs;
 use veri::event::Kind;
 use veri::role::Phase;
@@ -214,4 +215,27 @@ fn a_line_that_merely_tells_settles_nothing() {
     assert!(why.contains("journal"), "{why}");
     assert!(!scene.pull().unwrap().contains("by hand"));
     walk(&scene);
+}
+
+#[test]
+fn a_leaf_that_removes_the_file_of_the_lock_lets_no_second_conductor_in() {
+    for (here, lock) in [(&[][..], "../issue-42.lock"), (&["--here"], ".tdd/lock")] {
+        let scene = Scene::new();
+        scene.agent(&noting(Agent {
+            plan: format!(
+                "{}\ntouch \"$d/hold-developer-green\"",
+                Agent::default().plan
+            ),
+            red: format!("rm -f {lock}\n{}", Agent::default().red),
+            ..Agent::default()
+        }));
+        let run = start(&scene, here);
+        scene.begun("developer-green");
+        let second = scene.tdd(here).expect(13);
+        assert!(second.last().starts_with("already running"), "{second:?}");
+        scene.let_go("developer-green");
+        wait(run).expect(0);
+        assert_eq!(launches_of(&scene, "developer green"), 2, "once a step");
+        scene.nothing_is_left_running();
+    }
 }
