@@ -52,4 +52,5 @@ mod tdd;
 mod tidy;
 mod verifier;
 mod verify_ground;
+mod walked;
 mod watching;
