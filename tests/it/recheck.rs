@@ -118,7 +118,7 @@ fn a_step_whose_proof_is_in_no_journal_is_said_to_be_that_and_neither_proven_nor
     scene.tdd(&[]).expect(0);
     let (proven, not_on_record) = (
         "failing before the code was written",
-        "the record of its proof is elsewhere",
+        "its record is in the issue's thread",
     );
     let pull = scene.pull().unwrap();
     assert!(
