@@ -4,13 +4,14 @@
 //! hooks, filters, signing, identity and credentials have a say in: staging, commits, pushes, worktrees.
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
-//! starts), `worktree` (where it happens), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
+//! starts), `worktree` and `hold` (where it happens, by one program), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
 //! (refs/veri), `guard`, `settle` and `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
 
 mod base;
 mod commit;
 mod config;
 mod guard;
+mod hold;
 mod hook;
 mod probe;
 mod remote;
