@@ -44,7 +44,7 @@ impl WorkTree {
             AtHand::Cannot(words) => return Ok(Hook::Cannot { words }),
             AtHand::There => {}
         }
-        let index = self.staged(&[])?;
+        let index = self.staged()?;
         let tool = self
             .git
             .with_hooks(["hook", "run", "--ignore-missing", "pre-commit"])
