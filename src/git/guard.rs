@@ -180,13 +180,15 @@ impl WorkTree {
     }
 
     fn record(&self) -> Result<Guard> {
-        let (folder, _) = self.hooks_folder()?;
-        let own = self.common_dir.join("hooks");
-        let mut folders = vec![own.clone()];
-        if folder != own {
-            folders.push(folder);
+        let config::Sources {
+            mut files,
+            names_hooks,
+        } = config::sources(&self.git)?;
+        let mut folders = vec![self.common_dir.join("hooks")];
+        if names_hooks {
+            let named = self.hooks_folder()?;
+            folders.extend(Some(named).filter(|named| !folders.contains(named)));
         }
-        let mut files = config::files(&self.git)?;
         let local = self.common_dir.join("config");
         files.retain(|file| !same_file(file, &local) && file != &self.config_worktree());
         files.insert(local);
