@@ -2,7 +2,6 @@
 
 use super::base::issue_branch_name;
 use super::config;
-use super::run;
 use super::snapshot::{Content, Watched, hex, path_bytes};
 use super::stage;
 use super::worktree::WorkTree;
@@ -319,18 +318,6 @@ impl WorkTree {
         Ok(log
             .iter()
             .map(|e| (e.id_new(), e.committer().email_bytes().to_vec()))
-            .collect())
-    }
-
-    /// Folders of the working tree that are repositories of their own, untracked and not ignored.
-    pub(super) fn nested(&self) -> Result<Vec<String>> {
-        let tool = self
-            .git
-            .read(["ls-files", "--others", "--exclude-standard", "-z"]);
-        let out = run::must(tool, "listing untracked files")?;
-        Ok(run::nul_separated(&out.stdout)
-            .filter_map(|path| path.strip_suffix(b"/"))
-            .filter_map(|path| Some(std::str::from_utf8(path).ok()?.to_owned()))
             .collect())
     }
 }

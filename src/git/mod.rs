@@ -5,13 +5,14 @@
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
 //! starts), `worktree` (where it happens), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
-//! (refs/veri), `guard`, `settle` and `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
+//! (refs/veri), `guard`, `nested`, `settle` and `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
 
 mod base;
 mod commit;
 mod config;
 mod guard;
 mod hook;
+mod nested;
 mod probe;
 mod remote;
 mod repo;

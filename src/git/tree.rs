@@ -76,7 +76,7 @@ pub(super) fn with(
         Some(at) => (&path[..at], Some(&path[at + 1..])),
         None => (path, None),
     };
-    let there = old.iter().find(|e| e.name_bytes() == name);
+    let there = old.get_name_bytes(name);
     let new = match below {
         None => entry,
         Some(below) => {
@@ -128,7 +128,7 @@ pub(super) fn keep_safe(repo: &Repository, tree: Oid, known: Oid) -> Result<()> 
     let known = find(repo, known)?;
     for entry in find(repo, tree)?.iter() {
         if entry.kind() == Some(ObjectType::Tree) {
-            let before = known.iter().find(|e| e.name_bytes() == entry.name_bytes());
+            let before = known.get_name_bytes(entry.name_bytes());
             let before = before.filter(|e| e.kind() == Some(ObjectType::Tree));
             let before = match before {
                 Some(before) => before.id(),
