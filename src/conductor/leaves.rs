@@ -113,20 +113,21 @@ impl Run<'_> {
 
     fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
         let start = self.start_tree(&leaf.from)?;
-        self.make_way()?;
+        self.settle_guard()?;
+        let now = self.tree.salvage()?;
+        self.make_way(now)?;
         // From here on, what is in the working tree is the leaf's until it is collected or put back.
         self.write(Entry::new(
             Kind::Check,
             of_leaf(leaf),
             json!({ "intent": "prepare" }),
         ))?;
-        self.settle_guard()?;
         let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
-        if let Some(kept) = self.set_aside(start, &why)? {
+        if let Some(kept) = self.set_aside(now, start, &why)? {
             self.write(self.kept_aside(Kind::Check, &kept))?;
         }
         self.restore(start)?;
-        self.furnish()?;
+        self.furnish(start)?;
         let records = self.records()?;
         let files = Files::below(&records, &id);
         let timeout = self.leaf_timeout()?;
@@ -570,10 +571,14 @@ impl Run<'_> {
         }
     }
 
-    /// Unfinished work of an earlier launch is kept; gives where. `start` and a known candidate are not lost
-    /// without that.
-    pub(super) fn set_aside(&mut self, start: Option<Oid>, why: &str) -> Result<Option<String>> {
-        let now = self.tree.salvage()?;
+    /// Unfinished work of an earlier launch, which the working tree holds as `now`, is kept; gives where. `start`
+    /// and a known candidate are not lost without that.
+    pub(super) fn set_aside(
+        &mut self,
+        now: Oid,
+        start: Option<Oid>,
+        why: &str,
+    ) -> Result<Option<String>> {
         if Some(now) == start || now == self.tree.head_tree()? {
             return Ok(None);
         }
