@@ -2,10 +2,9 @@
 
 use super::run::Run;
 use crate::event::Kind;
-use crate::git::tree;
+use crate::git::{Taken, tree};
 use crate::ground::TreePath;
 use anyhow::{Context, Result};
-use git2::Oid;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -49,9 +48,9 @@ impl Run<'_> {
         append().with_context(|| format!("writing {}", file.display()))
     }
 
-    /// The tree of what is in the working tree, without what is known as debris and was in no commit; what was left
-    /// out is said.
-    pub(super) fn take_candidate(&mut self) -> Result<Oid> {
+    /// What is in the working tree, as a candidate without what is known as debris and was in no commit; what was
+    /// left out is said.
+    pub(super) fn take_candidate(&mut self) -> Result<Taken> {
         let debris = self.untracked(&self.ready()?.debris)?;
         let mut left_out: Vec<String> = debris
             .iter()
@@ -74,7 +73,7 @@ impl Run<'_> {
                 self.say(Kind::Check, said)?;
             }
         }
-        self.tree.candidate(&debris)
+        self.tree.take(&debris)
     }
 
     /// Those of these paths that HEAD does not have.

@@ -579,11 +579,9 @@ impl Run<'_> {
         start: Option<Oid>,
         why: &str,
     ) -> Result<Option<String>> {
-        if Some(now) == start || now == self.tree.head_tree()? {
-            return Ok(None);
-        }
         let known = self.state.work.as_ref().and_then(|w| w.candidate.as_ref());
-        if known.is_some_and(|tree| tree.0 == now.to_string()) {
+        let known = known.is_some_and(|tree| tree.0 == now.to_string());
+        if known || Some(now) == start || now == self.tree.head_tree()? {
             return Ok(None);
         }
         self.tree.discard(self.issue_number, now, why)

@@ -36,6 +36,6 @@ pub use hook::Hook;
 pub use remote::{Merge, Pushed};
 pub use repo::Repo;
 pub use saved::{Discarded, Refs, Saved};
-pub use stage::CannotStage;
+pub use stage::{CannotStage, Taken};
 pub use tree::{Change, Status};
 pub use worktree::WorkTree;

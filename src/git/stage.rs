@@ -21,6 +21,15 @@ pub struct CannotStage {
     pub words: String,
 }
 
+/// What was found in the working tree: trees without `.tdd/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// What would be committed.
+    pub candidate: Oid,
+    /// The same with what was to be left out.
+    pub whole: Oid,
+}
+
 /// An index beside the real one, so that neither the person's nor a leaf's staging counts.
 pub(super) struct PrivateIndex<'a> {
     wt: &'a WorkTree,
@@ -179,9 +188,20 @@ impl WorkTree {
     /// # Errors
     /// `CannotStage` when something in the working tree is to blame; git-failed.
     pub fn candidate(&self, leave_out: &[Vec<u8>]) -> Result<Oid> {
+        Ok(self.take(leave_out)?.candidate)
+    }
+
+    /// As `candidate`, with the tree of everything beside it.
+    ///
+    /// # Errors
+    /// As `candidate`.
+    pub fn take(&self, leave_out: &[Vec<u8>]) -> Result<Taken> {
         let index = PrivateIndex::of_head(self)?;
         index.stage()?;
-        index.candidate(leave_out)
+        Ok(Taken {
+            candidate: index.candidate(leave_out)?,
+            whole: index.candidate(&[])?,
+        })
     }
 
     /// As `candidate` of everything, without what git cannot stage: what is there to be put aside.
