@@ -5,7 +5,7 @@ use super::tree;
 use super::worktree::WorkTree;
 use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
-use git2::{Index, Oid, Repository};
+use git2::{Index, Oid};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,11 +55,8 @@ impl<'a> PrivateIndex<'a> {
             Err(e) => return Err(e).context("the index cannot be copied"),
         }
         let index = PrivateIndex { wt, file };
-        if !holds(
-            &wt.git2,
-            &index.file,
-            tree::of_commit(&wt.git2, wt.head()?)?,
-        ) {
+        let head = tree::of_commit(&wt.git2, wt.head()?)?;
+        if !tree::is_in_index(&wt.git2, &index.file, head) {
             index.read_tree("HEAD")?;
         }
         Ok(index)
@@ -164,15 +161,6 @@ impl<'a> PrivateIndex<'a> {
     }
 }
 
-/// Whether an index holds exactly a tree; not so for one that libgit2 cannot read.
-fn holds(repo: &Repository, file: &Path, tree: Oid) -> bool {
-    let differences = || {
-        let (tree, index) = (repo.find_tree(tree)?, Index::open(file)?);
-        repo.diff_tree_to_index(Some(&tree), Some(&index), None)
-    };
-    differences().is_ok_and(|diff| diff.deltas().len() == 0)
-}
-
 impl Drop for PrivateIndex<'_> {
     fn drop(&mut self) {
         // What is left is found and removed by the next one.
@@ -241,7 +229,7 @@ impl WorkTree {
 
     /// Whether the real index holds exactly a tree.
     pub(super) fn index_holds(&self, tree: Oid) -> bool {
-        holds(&self.git2, &self.git_dir.join("index"), tree)
+        tree::is_in_index(&self.git2, &self.git_dir.join("index"), tree)
     }
 
     /// The tree of HEAD without `.tdd/`.

@@ -1,7 +1,7 @@
 //! Reading trees: what changed, what stands in them, and trees with and without `.tdd/`.
 
 use anyhow::{Context, Result};
-use git2::{Delta, ErrorCode, ObjectType, Oid, Repository};
+use git2::{Delta, ErrorCode, Index, ObjectType, Oid, Repository};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -154,6 +154,15 @@ pub fn read_blob(repo: &Repository, tree: Oid, path: &[u8]) -> Result<Option<Vec
         Err(e) if e.code() == ErrorCode::NotFound => Ok(None),
         Err(e) => Err(e.into()),
     }
+}
+
+/// Whether an index holds exactly a tree; not so for one that libgit2 cannot read.
+pub fn is_in_index(repo: &Repository, index: &Path, tree: Oid) -> bool {
+    let differences = || {
+        let (tree, index) = (repo.find_tree(tree)?, Index::open(index)?);
+        repo.diff_tree_to_index(Some(&tree), Some(&index), None)
+    };
+    differences().is_ok_and(|diff| diff.deltas().len() == 0)
 }
 
 /// How a path differs between two trees.

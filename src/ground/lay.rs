@@ -338,7 +338,9 @@ impl Ground {
     pub(super) fn take_index(&self) -> Result<()> {
         let index = self.lock.records.join(INDEX);
         let laid = self.last()?;
-        laid.source.refresh(&index, self.path())?;
+        if !self.record.is_known_to(&index) {
+            laid.source.refresh(&index, self.path())?;
+        }
         let own = self.path().join(".git");
         if own.is_dir() {
             let to = own.join(INDEX);

@@ -7,7 +7,7 @@ use super::entries::{Entry, Form};
 use super::files::{remove, write_atomic};
 use super::path::TreePath;
 use anyhow::Result;
-use git2::Oid;
+use git2::{Index, IndexEntry, IndexTime, Oid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -40,6 +40,16 @@ impl Signature {
             modified: (stat.mtime(), stat.mtime_nsec()),
             changed: (stat.ctime(), stat.ctime_nsec()),
         }
+    }
+
+    /// Whether git, which keeps 32 bits of each, took an entry of an index from this file as it is.
+    fn is_of(&self, entry: &IndexEntry) -> bool {
+        let time = |time: IndexTime| (time.seconds(), time.nanoseconds());
+        let cut = |(seconds, nanoseconds): (i64, i64)| (seconds as i32, nanoseconds as u32);
+        time(entry.mtime) == cut(self.modified)
+            && time(entry.ctime) == cut(self.changed)
+            && entry.ino == self.inode as u32
+            && entry.file_size == self.size as u32
     }
 }
 
@@ -118,6 +128,15 @@ impl Record {
             text.push(0);
         }
         write_atomic(&folder.join(MANIFEST), &text)
+    }
+
+    /// Whether an index has of every file the stat data that it was laid with.
+    pub(super) fn is_known_to(&self, index: &Path) -> bool {
+        let known = |entry: &IndexEntry| {
+            let laid = self.files.get(&entry.path);
+            laid.is_some_and(|file| file.signature.is_of(entry))
+        };
+        Index::open(index).is_ok_and(|index| index.iter().all(|entry| known(&entry)))
     }
 
     /// Forgets everything, so that the next process makes the ground anew.

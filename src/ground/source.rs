@@ -4,6 +4,7 @@ use super::entries::Entries;
 use super::files;
 use super::path::{TreePath, covers, place};
 use crate::cause::{Bail, Cause};
+use crate::git::tree::is_in_index;
 use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
@@ -88,6 +89,9 @@ impl Source {
     pub(super) fn read_tree(&self, index: &Path, work: &Path, tree: Oid) -> Result<()> {
         // We hold the ground's lock, so a lock of the index is left over from a process that was killed.
         files::remove(&index.with_extension("lock"))?;
+        if is_in_index(&self.open()?, index, tree) {
+            return Ok(());
+        }
         let tree = tree.to_string();
         if index.exists() {
             let merged = self
