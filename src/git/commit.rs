@@ -280,8 +280,13 @@ impl WorkTree {
     /// Makes the ledger in the working tree HEAD's.
     fn ledger_of_head(&self, ledger_path: &str) -> Result<()> {
         let head = tree::of_commit(&self.git2, self.head()?)?;
-        if tree::read_blob(&self.git2, head, ledger_path.as_bytes())?.is_none() {
-            return stage::remove_if_there(&self.path.join(ledger_path));
+        let file = self.path.join(ledger_path);
+        let Some(committed) = tree::read_blob(&self.git2, head, ledger_path.as_bytes())? else {
+            return stage::remove_if_there(&file);
+        };
+        let plain = fs::symlink_metadata(&file).is_ok_and(|found| found.is_file());
+        if plain && fs::read(&file).is_ok_and(|now| now == committed) {
+            return Ok(());
         }
         let tool = self.git.quiet(["restore", "--worktree", "--", ledger_path]);
         run::must(tool, "putting the ledger back").map(drop)
