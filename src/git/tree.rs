@@ -156,13 +156,13 @@ pub fn read_blob(repo: &Repository, tree: Oid, path: &[u8]) -> Result<Option<Vec
     }
 }
 
-/// Whether an index holds exactly a tree; not so for one that libgit2 cannot read.
+/// Whether an index holds exactly a tree; not so for one that is not there or that libgit2 cannot read.
 pub fn is_in_index(repo: &Repository, index: &Path, tree: Oid) -> bool {
     let differences = || {
         let (tree, index) = (repo.find_tree(tree)?, Index::open(index)?);
         repo.diff_tree_to_index(Some(&tree), Some(&index), None)
     };
-    differences().is_ok_and(|diff| diff.deltas().len() == 0)
+    index.exists() && differences().is_ok_and(|diff| diff.deltas().len() == 0)
 }
 
 /// How a path differs between two trees.
