@@ -59,7 +59,13 @@ impl StatusCommand {
             return Ok(exit::DONE);
         }
         if standings.is_empty() {
-            writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?;
+            match self.issue {
+                Some(issue) => writeln!(
+                    out,
+                    "no run of issue {issue} is known here; `veri status` lists those that are"
+                )?,
+                None => writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?,
+            }
         }
         for s in &standings {
             let cause = s
@@ -105,12 +111,19 @@ fn standing(place: &Place) -> Result<Standing> {
     let ledger = std::fs::read(place.tdd().join(format!("issue-{}.md", place.issue)))
         .ok()
         .and_then(|bytes| Ledger::parse(&bytes).ok());
-    let (done, steps) = ledger.as_ref().map_or((0, 0), |l| {
-        (
+    // Of a run in the checkout, the ledger is gone when another branch is checked out: then what it was read as last.
+    let read_last = || {
+        let count = |line: &Line, key: &str| Some(line.fields.get(key)?.as_u64()? as usize);
+        let mut read = lines.iter().rev().filter(|l| l.event == Kind::Plan);
+        read.find_map(|l| Some((count(l, "done")?, count(l, "steps")?)))
+    };
+    let (done, steps) = match &ledger {
+        Some(l) => (
             l.steps().iter().filter(|s| s.ticked).count(),
             l.steps().len(),
-        )
-    });
+        ),
+        None => read_last().unwrap_or((0, 0)),
+    };
     let last = lines.last();
     let ended = last.filter(|l| l.event == Kind::RunEnd);
     let (state, next) = match ended.map(|l| l.text("ending")) {
@@ -118,6 +131,7 @@ fn standing(place: &Place) -> Result<Standing> {
             "running",
             format!("veri log --issue {} --follow", place.issue),
         ),
+        Some("done") if place.here => ("done", "review the pull request".to_owned()),
         Some("done") => (
             "done",
             format!("review the pull request; then veri clean {}", place.issue),

@@ -571,17 +571,22 @@ impl Run<'_> {
         }
     }
 
-    /// Unfinished work of an earlier launch, which the working tree holds as `now`, is kept; gives where. `start`
-    /// and a known candidate are not lost without that.
+    /// Unfinished work of an earlier launch, `now`, is kept unless it is `start` or a known tree; gives where.
     pub(super) fn set_aside(
         &mut self,
         now: Oid,
         start: Option<Oid>,
         why: &str,
     ) -> Result<Option<String>> {
-        let known = self.state.work.as_ref().and_then(|w| w.candidate.as_ref());
-        let known = known.is_some_and(|tree| tree.0 == now.to_string());
-        if known || Some(now) == start || now == self.tree.head_tree()? {
+        let head = self.tree.head_tree()?;
+        let known = self
+            .state
+            .work
+            .as_ref()
+            .and_then(|w| Some(w.candidate.clone()?.0));
+        let is_known =
+            |tree| Some(tree) == start || tree == head || known == Some(tree.to_string());
+        if is_known(now) || self.without_debris()?.is_some_and(is_known) {
             return Ok(None);
         }
         self.tree.discard(self.issue_number, now, why)

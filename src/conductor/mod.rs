@@ -36,6 +36,7 @@ mod unwind;
 mod whose;
 
 pub use again::resume_command;
+pub use evidence::suite_runs;
 
 use crate::config::Env;
 use crate::event::Line;

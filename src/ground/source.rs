@@ -1,10 +1,8 @@
 //! The person's repository as the source of files: its objects, attributes and filters, never its hooks.
 
 use super::entries::Entries;
-use super::files;
 use super::path::{TreePath, covers, place};
 use crate::cause::{Bail, Cause};
-use crate::git::tree::is_in_index;
 use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
@@ -85,29 +83,6 @@ impl Source {
         self.git_dir.join("objects")
     }
 
-    /// Brings a private index to a tree, keeping the stat data of entries that stay.
-    pub(super) fn read_tree(&self, index: &Path, work: &Path, tree: Oid) -> Result<()> {
-        // We hold the ground's lock, so a lock of the index is left over from a process that was killed.
-        files::remove(&index.with_extension("lock"))?;
-        if is_in_index(&self.open()?, index, tree) {
-            return Ok(());
-        }
-        let tree = tree.to_string();
-        if index.exists() {
-            let merged = self
-                .git(index, work)
-                .args(["read-tree", "-m", &tree])
-                .run()
-                .context("starting git")?;
-            if merged.success() {
-                return Ok(());
-            }
-            files::remove(index)?;
-        }
-        let call = self.git(index, work).args(["read-tree", &tree]);
-        done(call, "reading the tree into the ground's index").map(drop)
-    }
-
     /// Writes the given paths of a private index into an empty folder, filters applied.
     pub(super) fn check_out(&self, index: &Path, into: &Path, paths: &[&TreePath]) -> Result<()> {
         let mut list = Vec::new();
@@ -121,16 +96,6 @@ impl Source {
             .args(["checkout-index", "--force", "-z", "--stdin"])
             .stdin(list);
         done(call, "checking files out into the ground").map(drop)
-    }
-
-    /// Renews the stat data of a private index, so that git in the ground sees its files as unchanged.
-    pub(super) fn refresh(&self, index: &Path, work: &Path) -> Result<()> {
-        // Ends with 1 when a file's filters do not round-trip: that is so in every clone of it.
-        self.git(index, work)
-            .args(["update-index", "-q", "--refresh"])
-            .run()
-            .context("starting git")
-            .map(drop)
     }
 
     /// Files that are in no index and that no ignore rule covers.
@@ -252,7 +217,6 @@ impl Source {
     }
 }
 
-/// Runs a git call that must succeed.
 /// A path as one entry of a list that git separates by colons.
 fn quoted(path: &Path) -> OsString {
     let mut entry = vec![b'"'];
@@ -266,6 +230,7 @@ fn quoted(path: &Path) -> OsString {
     OsString::from_vec(entry)
 }
 
+/// Runs a git call that must succeed.
 fn done(call: Tool, what: &str) -> Result<ToolOutput> {
     let output = call
         .run()
