@@ -578,14 +578,10 @@ impl Run<'_> {
         start: Option<Oid>,
         why: &str,
     ) -> Result<Option<String>> {
-        let head = self.tree.head_tree()?;
-        let known = self
-            .state
-            .work
-            .as_ref()
-            .and_then(|w| Some(w.candidate.clone()?.0));
-        let is_known =
-            |tree| Some(tree) == start || tree == head || known == Some(tree.to_string());
+        let mut known: Vec<Oid> = start.into_iter().chain([self.tree.head_tree()?]).collect();
+        let candidate = self.state.work.as_ref().and_then(|w| w.candidate.as_ref());
+        known.extend(candidate.and_then(|tree| Oid::from_str(&tree.0).ok()));
+        let is_known = |tree| known.contains(&tree);
         if is_known(now) || self.without_debris()?.is_some_and(is_known) {
             return Ok(None);
         }
