@@ -4,7 +4,7 @@ use super::record::Entry;
 use super::run::Run;
 use crate::cause::Bail;
 use crate::event::{Kind, Line};
-use crate::git::{CannotStage, Guard, Hook};
+use crate::git::{CannotStage, Guard, Hook, Taken};
 use crate::machine::{Collected, Event, Feedback, FeedbackKind, Stage, Tree, Work};
 use crate::role::Role;
 use anyhow::Result;
@@ -57,16 +57,21 @@ impl Run<'_> {
                 self.settings.hook_deadline().as_secs()
             )),
         }
-        let tree = match self.take_candidate() {
+        let taken = match self.take_candidate() {
             Err(error) if error.is::<CannotStage>() => {
                 let words = format!("{error:#}");
                 if !reasons.contains(&words) {
                     reasons.push(words);
                 }
-                self.tree.salvage()?
+                let whole = self.tree.salvage()?;
+                Taken {
+                    candidate: whole,
+                    whole,
+                }
             }
             other => other?,
         };
+        let tree = taken.candidate;
         let refs = self.tree.refs(self.issue_number);
         let (claim, step) = (work.claim.as_str(), work.step.number);
         let message = format!("candidate: {claim} of step {step}\n");
@@ -79,8 +84,7 @@ impl Run<'_> {
             refs.save("reopened", tree, red, &message)?;
         }
         let tree = Tree(tree.to_string());
-        let left = self.tree.salvage()?.to_string();
-        let fields = json!({ "tampered": findings, "left": left });
+        let fields = json!({ "tampered": findings, "left": taken.whole.to_string() });
         if reasons.is_empty() {
             return Ok((Event::Collected(Collected::Candidate(tree)), fields));
         }

@@ -272,8 +272,8 @@ impl Run<'_> {
     /// Drops an unfinished refactor: what there is of it is kept aside.
     pub(super) fn drop_refactor(&mut self, work: &Work) -> Result<(Event, Value)> {
         self.settle_guard()?;
-        self.make_way()?;
         let now = self.tree.salvage()?;
+        self.make_way(now)?;
         let refused = match &work.from {
             crate::machine::From::Tree(tree) => oid(Some(tree))?,
             _ => now,

@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use crate::event::Kind;
-use crate::git::tree;
+use crate::git::{Taken, tree};
 use crate::ground::TreePath;
 use anyhow::{Context, Result};
 use git2::Oid;
@@ -71,9 +71,9 @@ impl Run<'_> {
         append().with_context(|| format!("writing {}", file.display()))
     }
 
-    /// The tree of what is in the working tree, without what is known as debris and was in no commit; what was left
-    /// out is said.
-    pub(super) fn take_candidate(&mut self) -> Result<Oid> {
+    /// What is in the working tree, as a candidate without what is known as debris and was in no commit; what was
+    /// left out is said.
+    pub(super) fn take_candidate(&mut self) -> Result<Taken> {
         let debris = self.untracked(&self.ready()?.debris)?;
         let mut left_out = named(debris.iter().filter(|path| self.stands(path)));
         let more = left_out.len().saturating_sub(NAMED);
@@ -92,7 +92,7 @@ impl Run<'_> {
                 self.say(Kind::Check, said)?;
             }
         }
-        self.tree.candidate(&debris)
+        self.tree.take(&debris)
     }
 
     /// What is in the working tree without what the suite or the setup left there (a `.venv`), which is nobody's work;

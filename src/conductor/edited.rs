@@ -64,7 +64,8 @@ impl Run<'_> {
     /// changed that very step.
     pub(super) fn restore_after(&mut self, work: &Work, before: Option<Vec<u8>>) -> Result<()> {
         let committed = self.committed_ledger(self.tree.head()?)?;
-        if !self.must_leave_alone()? {
+        let now = self.tree.salvage()?;
+        if !self.must_leave_alone(now)? {
             self.tree.restore(None)?;
         }
         let Some(edit) = before.filter(|edit| Some(edit) != committed.as_ref()) else {

@@ -15,22 +15,26 @@ use git2::{Oid, Repository};
 use std::path::PathBuf;
 
 impl Run<'_> {
-    /// Makes the dependency folders of the worktree fit what is in it.
+    /// Makes the dependency folders of the worktree fit what was laid in it; None for the branch as it is.
     ///
     /// A setup that fails is said and not more: in the ground it worked on the base, and what a candidate's
     /// own manifests break there is a failed check.
-    pub(super) fn furnish(&mut self) -> Result<()> {
+    pub(super) fn furnish(&mut self, laid: Option<Oid>) -> Result<()> {
         if !self.tree.is_linked() {
             return Ok(());
         }
         self.copy_env_file()?;
-        let now = self.tree.candidate(&[])?;
-        let commands = self.setup_commands(now)?;
-        let key = dependency_key(&Repository::open(self.tree.path())?, now, &commands)?;
+        let laid = match laid {
+            Some(laid) => laid,
+            None => self.tree.head_tree()?,
+        };
+        let commands = self.setup_commands(laid)?;
+        let key = dependency_key(&Repository::open(self.tree.path())?, laid, &commands)?;
         let kept = self.key_file();
         if commands.is_empty() || std::fs::read_to_string(&kept).is_ok_and(|old| old == key) {
             return Ok(());
         }
+        let before = self.tree.candidate(&[])?;
         for (number, command) in commands.iter().enumerate() {
             let output = self
                 .tree
@@ -60,7 +64,7 @@ impl Run<'_> {
         }
         // Whatever it made or changed beside what git ignores is not the developer's.
         let after = self.tree.candidate(&[])?;
-        let changes = tree::changed_paths(self.tree.git2(), now, after)?;
+        let changes = tree::changed_paths(self.tree.git2(), before, after)?;
         let added = changes
             .into_iter()
             .filter(|change| change.status == Status::Added);

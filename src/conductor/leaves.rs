@@ -113,20 +113,21 @@ impl Run<'_> {
 
     fn launch_developer(&mut self, leaf: &Leaf, id: LaunchId) -> Result<(Event, Value)> {
         let start = self.start_tree(&leaf.from)?;
-        self.make_way()?;
+        self.settle_guard()?;
+        let now = self.tree.salvage()?;
+        self.make_way(now)?;
         // From here on, what is in the working tree is the leaf's until it is collected or put back.
         self.write(Entry::new(
             Kind::Check,
             of_leaf(leaf),
             json!({ "intent": "prepare" }),
         ))?;
-        self.settle_guard()?;
         let why = format!("unfinished work of {}", leaf_name(leaf.role, leaf.phase));
-        if let Some(kept) = self.set_aside(start, &why)? {
+        if let Some(kept) = self.set_aside(now, start, &why)? {
             self.write(self.kept_aside(Kind::Check, &kept))?;
         }
         self.restore(start)?;
-        self.furnish()?;
+        self.furnish(start)?;
         let records = self.records()?;
         let files = Files::below(&records, &id);
         let timeout = self.leaf_timeout()?;
@@ -570,15 +571,17 @@ impl Run<'_> {
         }
     }
 
-    /// Unfinished work of an earlier launch is kept; gives where. `start` and a known candidate are not lost
-    /// without that.
-    pub(super) fn set_aside(&mut self, start: Option<Oid>, why: &str) -> Result<Option<String>> {
-        let now = self.tree.salvage()?;
-        let head = self.tree.head_tree()?;
-        let known = self.state.work.as_ref().and_then(|w| w.candidate.as_ref());
-        let known = known.map(|tree| tree.0.clone());
-        let is_known =
-            |tree: Oid| Some(tree) == start || tree == head || known == Some(tree.to_string());
+    /// Unfinished work of an earlier launch, `now`, is kept unless it is `start` or a known tree; gives where.
+    pub(super) fn set_aside(
+        &mut self,
+        now: Oid,
+        start: Option<Oid>,
+        why: &str,
+    ) -> Result<Option<String>> {
+        let mut known: Vec<Oid> = start.into_iter().chain([self.tree.head_tree()?]).collect();
+        let candidate = self.state.work.as_ref().and_then(|w| w.candidate.as_ref());
+        known.extend(candidate.and_then(|tree| Oid::from_str(&tree.0).ok()));
+        let is_known = |tree| known.contains(&tree);
         if is_known(now) || self.without_debris()?.is_some_and(is_known) {
             return Ok(None);
         }

@@ -249,7 +249,8 @@ impl Run<'_> {
             Some(from) => self.start_tree(from)?,
             None => None,
         };
-        let kept = self.set_aside(start, "unfinished work of a leaf that was cut off")?;
+        let now = self.tree.salvage()?;
+        let kept = self.set_aside(now, start, "unfinished work of a leaf that was cut off")?;
         self.restore(None)?;
         let mut entry = match kept {
             Some(kept) => self.kept_aside(Kind::Resume, &kept),

@@ -125,12 +125,11 @@ impl Run<'_> {
         if dirt.is_empty() {
             return Ok(());
         }
-        let listed = match self.foreign()? {
+        let now = self.tree.salvage()?;
+        let listed = match self.foreign(now)? {
             Some(foreign) => foreign.listed(),
             // An answer that is to be taken, or a tree of the claim under way, to the byte.
-            None if self.is_in_hands() || self.tree.salvage()? != self.tree.head_tree()? => {
-                return Ok(());
-            }
+            None if self.is_in_hands() || now != self.tree.head_tree()? => return Ok(()),
             // Only staged, or nothing that git can store.
             None => whose::listed(&dirt.iter().map(|p| shown(p)).collect::<Vec<_>>()),
         };

@@ -2,7 +2,7 @@
 
 use crate::role::StopMode;
 use anyhow::{Context, Result};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// What a look at the request file found.
@@ -36,7 +36,10 @@ pub fn file(tdd: &Path) -> PathBuf {
 pub fn look(tdd: &Path) -> Request {
     let path = file(tdd);
     match std::fs::symlink_metadata(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Request::None,
+        // Also where a leaf has put a file in the folder's place: nobody asked in that.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Request::None;
+        }
         Err(e) => return Request::Doubtful(format!("{}: {e}", path.display())),
         Ok(meta) if !meta.is_file() => {
             return Request::Doubtful(format!("{} is not a file", path.display()));
@@ -54,7 +57,7 @@ pub fn look(tdd: &Path) -> Request {
             }
             None => Request::Doubtful(format!("{} holds no known mode", path.display())),
         },
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Request::None,
+        Err(e) if e.kind() == ErrorKind::NotFound => Request::None,
         Err(e) => Request::Doubtful(format!("{}: {e}", path.display())),
     }
 }
@@ -109,5 +112,13 @@ mod tests {
         std::fs::remove_file(file(dir.path())).unwrap();
         std::fs::create_dir(file(dir.path())).unwrap();
         assert!(matches!(look(dir.path()), Request::Doubtful(_)));
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_folder_asks_for_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let tdd = dir.path().join(".tdd");
+        std::fs::write(&tdd, "x").unwrap();
+        assert_eq!(look(&tdd), Request::None);
     }
 }

@@ -29,10 +29,10 @@ impl Run<'_> {
 
     fn put_back(&mut self, ending: &Ending) -> Result<Option<String>> {
         self.settle_guard()?;
-        if self.must_leave_alone()? {
+        let now = self.tree.salvage()?;
+        if self.must_leave_alone(now)? {
             return Ok(None);
         }
-        let now = self.tree.salvage()?;
         let why = match ending {
             Ending::Bailed(bail) => format!("unfinished when the run bailed ({})", bail.cause),
             Ending::Stopped(mode) => format!("unfinished when the run was stopped ({mode})"),

@@ -38,13 +38,12 @@ pub(super) fn listed(paths: &[String]) -> String {
 }
 
 impl Run<'_> {
-    /// What is in the working tree, but is neither committed, nor a tree of the claim under way, nor what the
-    /// last developer left when its work was collected.
-    pub(super) fn foreign(&self) -> Result<Option<Foreign>> {
+    /// What is in the working tree, which holds `now`, but is neither committed, nor a tree of the claim under way,
+    /// nor what the last developer left when its work was collected.
+    pub(super) fn foreign(&self, now: Oid) -> Result<Option<Foreign>> {
         if self.is_in_hands() {
             return Ok(None);
         }
-        let now = self.tree.salvage()?;
         let mut known = vec![self.tree.head_tree()?];
         // After a commit of a tree that was put back before (a rerun), the tree is still the one before it.
         let head = self.tree.git2().find_commit(self.tree.head()?)?;
@@ -74,10 +73,10 @@ impl Run<'_> {
         }))
     }
 
-    /// Before the working tree is changed: what is somebody else's goes to the discarded work, or, in the
-    /// person's checkout, ends the run.
-    pub(super) fn make_way(&mut self) -> Result<()> {
-        let Some(foreign) = self.foreign()? else {
+    /// Before the working tree, which holds `now`, is changed: what is somebody else's goes to the discarded work,
+    /// or, in the person's checkout, ends the run.
+    pub(super) fn make_way(&mut self, now: Oid) -> Result<()> {
+        let Some(foreign) = self.foreign(now)? else {
             return Ok(());
         };
         if !self.tree.is_linked() {
@@ -101,13 +100,13 @@ impl Run<'_> {
         self.say(Kind::Check, said)
     }
 
-    /// Whether a person's changes in their checkout forbid putting it back; says so.
-    pub(super) fn must_leave_alone(&mut self) -> Result<bool> {
+    /// Whether a person's changes in their checkout, which holds `now`, forbid putting it back; says so.
+    pub(super) fn must_leave_alone(&mut self, now: Oid) -> Result<bool> {
         if self.tree.is_linked() {
-            self.make_way()?;
+            self.make_way(now)?;
             return Ok(false);
         }
-        let Some(foreign) = self.foreign()? else {
+        let Some(foreign) = self.foreign(now)? else {
             return Ok(false);
         };
         let said = format!(

@@ -3,7 +3,7 @@
 
 use super::hook;
 use super::run::{self, LONG};
-use super::stage::{self, PrivateIndex};
+use super::stage;
 use super::tree;
 use super::worktree::WorkTree;
 use crate::cause::{Bail, Cause};
@@ -104,7 +104,7 @@ impl WorkTree {
             )
             .into());
         }
-        let expected = self.expected_tree(commit, &self.ledger_blob(commit)?)?;
+        let expected = self.expected_tree(commit, self.ledger_blob(commit)?)?;
         match self.verify(commit, head, expected)? {
             Committed::Done(oid) => Ok(Committed::Already(oid)),
             other => Ok(other),
@@ -114,7 +114,7 @@ impl WorkTree {
     fn commit_now(&self, commit: &Commit<'_>, deadline: Duration) -> Result<Committed> {
         self.write_ledger(commit)?;
         let blob = self.ledger_blob(commit)?;
-        let expected = self.expected_tree(commit, &blob)?;
+        let expected = self.expected_tree(commit, blob)?;
         if expected == tree::of_commit(&self.git2, commit.parent)? {
             return Err(Bail::new(
                 Cause::GitFailed,
@@ -125,7 +125,7 @@ impl WorkTree {
             )
             .into());
         }
-        self.index_to(&expected.to_string())?;
+        self.read_index(expected)?;
         let trace = tempfile::NamedTempFile::new().context("a temporary file")?;
         let tool = self
             .git
@@ -150,7 +150,7 @@ impl WorkTree {
         if head != commit.parent {
             return self.verify(commit, head, expected);
         }
-        self.index_to(&commit.parent.to_string())?;
+        self.index_to(commit.parent)?;
         self.ledger_of_head(commit.ledger_path)?;
         why_not(
             &out,
@@ -173,7 +173,7 @@ impl WorkTree {
                 return Ok(Committed::TreeDiffers { got });
             }
         }
-        self.index_to("HEAD")?;
+        self.index_to(oid)?;
         self.ledger_of_head(commit.ledger_path)?;
         if got == expected {
             return Ok(Committed::Done(oid));
@@ -195,7 +195,7 @@ impl WorkTree {
             .quiet(["update-ref", "-m", "veri: moved back", "HEAD"]);
         let tool = tool.args([parent.to_string(), oid.to_string()]);
         run::must(tool, "moving the branch back")?;
-        self.index_to(&parent.to_string())?;
+        self.index_to(parent)?;
         self.ledger_of_head(ledger_path)
     }
 
@@ -232,18 +232,14 @@ impl WorkTree {
     }
 
     /// The full tree that the commit should have: the candidate, HEAD's other `.tdd/` files, the ledger.
-    /// Made in an index, so that the ledger is in it even where `.gitignore` names `.tdd/`.
-    fn expected_tree(&self, commit: &Commit<'_>, ledger: &Oid) -> Result<Oid> {
-        let parent = tree::of_commit(&self.git2, commit.parent)?;
-        let full = tree::with_tdd_of(&self.git2, commit.tree, parent)?;
-        let index = PrivateIndex::of_head(self)?;
-        index.read_tree(&full.to_string())?;
-        let entry = format!("100644,{ledger},{}", commit.ledger_path);
-        run::must(
-            index.quiet(&["update-index", "--add", "--cacheinfo", &entry]),
-            "staging the ledger",
-        )?;
-        index.write_tree()
+    fn expected_tree(&self, commit: &Commit<'_>, ledger: Oid) -> Result<Oid> {
+        let repo = &self.git2;
+        let parent = tree::of_commit(repo, commit.parent)?;
+        let full = tree::with_tdd_of(repo, commit.tree, parent)?;
+        let path = commit.ledger_path.as_bytes();
+        let expected = tree::with(repo, full, path, Some((ledger, 0o100_644)))?;
+        tree::keep_safe(repo, expected, parent)?;
+        Ok(expected)
     }
 
     /// Writes the ledger into the working tree, in one step; a link in its place is replaced.
@@ -264,13 +260,23 @@ impl WorkTree {
         Ok(())
     }
 
-    /// Makes the real index hold a tree, and learn what the files on disk look like.
-    fn index_to(&self, tree: &str) -> Result<()> {
+    /// Makes the real index hold a tree.
+    fn read_index(&self, tree: Oid) -> Result<()> {
         let tool = self
             .git
-            .quiet(["read-tree", "--reset", tree])
+            .quiet(["read-tree", "--reset", &tree.to_string()])
             .deadline(LONG);
-        run::must(tool, "setting the index")?;
+        run::must(tool, "setting the index").map(drop)
+    }
+
+    /// Makes the real index hold what a commit does, and know what the files on disk look like. One that holds it
+    /// was written by `git commit`, which sees to the latter.
+    fn index_to(&self, commit: Oid) -> Result<()> {
+        let tree = tree::of_commit(&self.git2, commit)?;
+        if self.index_holds(tree) {
+            return Ok(());
+        }
+        self.read_index(tree)?;
         // Exit code 1 only says that files differ from the index.
         let refresh = self
             .git
@@ -282,8 +288,13 @@ impl WorkTree {
     /// Makes the ledger in the working tree HEAD's.
     fn ledger_of_head(&self, ledger_path: &str) -> Result<()> {
         let head = tree::of_commit(&self.git2, self.head()?)?;
-        if tree::read_blob(&self.git2, head, ledger_path.as_bytes())?.is_none() {
-            return stage::remove_if_there(&self.path.join(ledger_path));
+        let file = self.path.join(ledger_path);
+        let Some(committed) = tree::read_blob(&self.git2, head, ledger_path.as_bytes())? else {
+            return stage::remove_if_there(&file);
+        };
+        let plain = fs::symlink_metadata(&file).is_ok_and(|found| found.is_file());
+        if plain && fs::read(&file).is_ok_and(|now| now == committed) {
+            return Ok(());
         }
         let tool = self.git.quiet(["restore", "--worktree", "--", ledger_path]);
         run::must(tool, "putting the ledger back").map(drop)

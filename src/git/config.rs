@@ -57,17 +57,33 @@ pub(super) fn weigh(key: &str, existed: bool) -> Weight {
 /// Every setting of one file, in order; values of one key in order. None stands for "no value".
 type Settings = BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>;
 
-/// The files that git's configuration comes from in a folder, apart from those that `-c` and variables
-/// make up.
-pub(super) fn files(git: &Git) -> Result<BTreeSet<PathBuf>> {
+/// Where git's configuration in a folder comes from.
+pub(super) struct Sources {
+    /// Its files, apart from what `-c` and variables make up.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// Whether any of it names a folder of hooks.
+    pub(super) names_hooks: bool,
+}
+
+/// Asks git where its configuration comes from.
+pub(super) fn sources(git: &Git) -> Result<Sources> {
     let tool = git.read(["config", "--list", "--show-origin", "--includes", "-z"]);
     let out = run::must(tool, "reading git's configuration")?;
+    let mut sources = Sources {
+        files: BTreeSet::new(),
+        names_hooks: false,
+    };
     let parts: Vec<&[u8]> = out.stdout.split(|b| *b == 0).collect();
-    Ok(parts
-        .chunks_exact(2)
-        .filter_map(|pair| pair[0].strip_prefix(b"file:"))
-        .map(|path| git.dir().join(OsStr::from_bytes(path)))
-        .collect())
+    for pair in parts.chunks_exact(2) {
+        if let Some(path) = pair[0].strip_prefix(b"file:") {
+            sources
+                .files
+                .insert(git.dir().join(OsStr::from_bytes(path)));
+        }
+        let key = pair[1].split(|b| *b == b'\n').next();
+        sources.names_hooks |= key == Some(b"core.hookspath");
+    }
+    Ok(sources)
 }
 
 /// What became of one configuration file.

@@ -2,7 +2,6 @@
 
 use super::base::issue_branch_name;
 use super::config;
-use super::run;
 use super::snapshot::{Content, Watched, hex, path_bytes};
 use super::stage;
 use super::tree;
@@ -182,13 +181,15 @@ impl WorkTree {
     }
 
     fn record(&self) -> Result<Guard> {
-        let (folder, _) = self.hooks_folder()?;
-        let own = self.common_dir.join("hooks");
-        let mut folders = vec![own.clone()];
-        if folder != own {
-            folders.push(folder);
+        let config::Sources {
+            mut files,
+            names_hooks,
+        } = config::sources(&self.git)?;
+        let mut folders = vec![self.common_dir.join("hooks")];
+        if names_hooks {
+            let named = self.hooks_folder()?;
+            folders.extend(Some(named).filter(|named| !folders.contains(named)));
         }
-        let mut files = config::files(&self.git)?;
         let local = self.common_dir.join("config");
         files.retain(|file| !same_file(file, &local) && file != &self.config_worktree());
         files.insert(local);
@@ -318,18 +319,6 @@ impl WorkTree {
         Ok(log
             .iter()
             .map(|e| (e.id_new(), e.committer().email_bytes().to_vec()))
-            .collect())
-    }
-
-    /// Folders of the working tree that are repositories of their own, untracked and not ignored.
-    pub(super) fn nested(&self) -> Result<Vec<String>> {
-        let tool = self
-            .git
-            .read(["ls-files", "--others", "--exclude-standard", "-z"]);
-        let out = run::must(tool, "listing untracked files")?;
-        Ok(run::nul_separated(&out.stdout)
-            .filter_map(|path| path.strip_suffix(b"/"))
-            .filter_map(|path| Some(std::str::from_utf8(path).ok()?.to_owned()))
             .collect())
     }
 }

@@ -44,7 +44,7 @@ impl WorkTree {
             AtHand::Cannot(words) => return Ok(Hook::Cannot { words }),
             AtHand::There => {}
         }
-        let index = self.staged(&[])?;
+        let index = self.staged()?;
         let tool = self
             .git
             .with_hooks(["hook", "run", "--ignore-missing", "pre-commit"])
@@ -56,7 +56,12 @@ impl WorkTree {
 
     /// Whether a hook exists and can be started.
     pub(super) fn hook_at_hand(&self, name: &str) -> Result<AtHand> {
-        let (folder, configured) = self.hooks_folder()?;
+        let asked = self.git.read(["config", "--get", "core.hooksPath"]);
+        let configured = run::run(asked, "looking for hooks")?.success();
+        let folder = match configured {
+            true => self.hooks_folder()?,
+            false => self.common_dir.join("hooks"),
+        };
         match fs::metadata(&folder) {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Ok(AtHand::Missing), // /dev/null: how hooks are turned off
@@ -102,17 +107,12 @@ impl WorkTree {
         })
     }
 
-    /// The folder with the hooks that git runs, and whether core.hooksPath names it.
-    pub(super) fn hooks_folder(&self) -> Result<(PathBuf, bool)> {
+    /// The folder of hooks that core.hooksPath names.
+    pub(super) fn hooks_folder(&self) -> Result<PathBuf> {
         let tool = self.git.read(["rev-parse", "--git-path", "hooks"]);
         let out = run::must(tool, "looking for hooks")?;
-        // A relative core.hooksPath is relative to the folder in which hooks run: the top.
-        let folder = self.path.join(run::stdout_path(&out));
-        let configured = run::run(
-            self.git.read(["config", "--get", "core.hooksPath"]),
-            "looking for hooks",
-        )?;
-        Ok((folder, configured.success()))
+        // A relative one is relative to the folder in which hooks run: the top.
+        Ok(self.path.join(run::stdout_path(&out)))
     }
 }
 

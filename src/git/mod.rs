@@ -4,8 +4,9 @@
 //! hooks, filters, signing, identity and credentials have a say in: staging, commits, pushes, worktrees.
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
-//! starts), `worktree` and `hold` (where it happens, by one program), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
-//! (refs/veri), `guard`, `settle` and `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
+//! starts), `worktree` and `hold` (where it happens, by one program), `stage` (candidates), `restore`, `hook`,
+//! `commit`, `saved` (refs/veri), `guard`, `nested`, `settle` and `undone` (what a leaf did to git), `remote`,
+//! `probe`, `tree`.
 
 mod base;
 mod commit;
@@ -13,6 +14,7 @@ mod config;
 mod guard;
 mod hold;
 mod hook;
+mod nested;
 mod probe;
 mod remote;
 mod repo;
@@ -36,6 +38,6 @@ pub use hook::Hook;
 pub use remote::{Merge, Pushed};
 pub use repo::Repo;
 pub use saved::{Discarded, Refs, Saved};
-pub use stage::CannotStage;
+pub use stage::{CannotStage, Taken};
 pub use tree::{Change, Status};
 pub use worktree::WorkTree;

@@ -52,7 +52,7 @@ impl WorkTree {
     /// # Errors
     /// needs-user when the change does not fit, naming the paths; git-failed.
     pub(super) fn merge_in(&self, base: Oid, theirs: Oid) -> Result<()> {
-        let index = self.staged(&[])?;
+        let index = self.staged()?;
         let ours_full = index.write_tree()?;
         let ours = tree::without_tdd(&self.git2, ours_full)?;
         let find = |oid| tree::find(&self.git2, oid);
@@ -83,12 +83,10 @@ impl WorkTree {
     }
 
     fn back_to_head(&self, ledger: Option<&str>) -> Result<()> {
-        run::must(
-            self.git
-                .quiet(["read-tree", "--reset", "HEAD"])
-                .deadline(LONG),
-            "putting the index back",
-        )?;
+        if !self.index_holds(tree::of_commit(&self.git2, self.head()?)?) {
+            let tool = self.git.quiet(["read-tree", "--reset", "HEAD"]);
+            run::must(tool.deadline(LONG), "putting the index back")?;
+        }
         let mut paths = b".\0".to_vec();
         let kept = if self.linked { &[][..] } else { &self.own[..] };
         for own in kept {

@@ -134,7 +134,7 @@ impl Guard {
             mend(&git, file, aside, settled, kept)?;
         }
         // A file that was not part of the configuration before: a new ~/.gitconfig.
-        for path in config::files(&wt.git)? {
+        for path in config::sources(&wt.git)?.files {
             let watched = self.whole.iter().any(|file| file.path == path);
             if !watched && known.insert(path.clone()) {
                 let new = Watched {

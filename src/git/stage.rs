@@ -5,7 +5,7 @@ use super::tree;
 use super::worktree::WorkTree;
 use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
-use git2::Oid;
+use git2::{Index, Oid};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,15 @@ use std::time::SystemTime;
 pub struct CannotStage {
     /// git's words: an unreadable file, a clean filter that failed.
     pub words: String,
+}
+
+/// What was found in the working tree: trees without `.tdd/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// What would be committed.
+    pub candidate: Oid,
+    /// The same with what was to be left out.
+    pub whole: Oid,
 }
 
 /// An index beside the real one, so that neither the person's nor a leaf's staging counts.
@@ -46,7 +55,10 @@ impl<'a> PrivateIndex<'a> {
             Err(e) => return Err(e).context("the index cannot be copied"),
         }
         let index = PrivateIndex { wt, file };
-        index.read_tree("HEAD")?;
+        let head = tree::of_commit(&wt.git2, wt.head()?)?;
+        if !tree::is_in_index(&wt.git2, &index.file, head) {
+            index.read_tree("HEAD")?;
+        }
         Ok(index)
     }
 
@@ -63,17 +75,18 @@ impl<'a> PrivateIndex<'a> {
         .map(drop)
     }
 
-    /// A quiet git call on this index.
+    /// A quiet git call on this index, which is written in a form that libgit2 reads, too.
     pub(super) fn quiet(&self, args: &[&str]) -> Tool {
         self.wt
             .git
-            .quiet(args)
+            .quiet(["-c", "core.splitIndex=false", "-c", "index.sparse=false"])
+            .args(args)
             .env("GIT_INDEX_FILE", &self.file)
             .deadline(LONG)
     }
 
-    /// Stages every change of the working tree except veri's own files and `leave_out`.
-    fn stage(&self, leave_out: &[Vec<u8>]) -> Result<()> {
+    /// Stages every change of the working tree.
+    fn stage(&self) -> Result<()> {
         let tool = self.quiet(&[
             "-c",
             "advice.addEmbeddedRepo=false",
@@ -83,10 +96,10 @@ impl<'a> PrivateIndex<'a> {
             ".",
         ]);
         let out = run::run(tool, "staging the working tree")?;
-        if !out.success() {
-            return Err(unstageable(&out));
+        match out.success() {
+            true => Ok(()),
+            false => Err(unstageable(&out)),
         }
-        self.leave_out(leave_out)
     }
 
     /// Stages of these paths all that git can: whatever fails is halved until single paths are left out.
@@ -113,13 +126,13 @@ impl<'a> PrivateIndex<'a> {
         }
     }
 
-    /// Makes veri's own files and these paths what HEAD has.
-    fn leave_out(&self, leave_out: &[Vec<u8>]) -> Result<()> {
+    /// Makes veri's own files what HEAD has.
+    fn leave_own_out(&self) -> Result<()> {
         // Taken out afterwards: `git add` fails on an excluded path that is also ignored (2.47).
         let mut paths = Vec::new();
-        for path in own_paths(self.wt).chain(leave_out.iter().map(Vec::as_slice)) {
+        for path in own_paths(self.wt) {
             paths.extend_from_slice(b":(top,literal)");
-            paths.extend_from_slice(path.strip_suffix(b"/").unwrap_or(path));
+            paths.extend_from_slice(path);
             paths.push(0);
         }
         let tool = self
@@ -131,8 +144,20 @@ impl<'a> PrivateIndex<'a> {
 
     /// The tree that it holds.
     pub(super) fn write_tree(&self) -> Result<Oid> {
-        let out = run::must(self.quiet(&["write-tree"]), "writing a tree")?;
-        Ok(Oid::from_str(&out.stdout_text())?)
+        let mut index = Index::open(&self.file)?;
+        Ok(index.write_tree_to(&self.wt.git2)?)
+    }
+
+    /// The candidate that it holds: without `.tdd/`, the rest of veri's own files and `leave_out` as HEAD has them.
+    fn candidate(&self, leave_out: &[Vec<u8>]) -> Result<Oid> {
+        let repo = &self.wt.git2;
+        let head = tree::of_commit(repo, self.wt.head()?)?;
+        let others = leave_out
+            .iter()
+            .map(|path| path.strip_suffix(b"/").unwrap_or(path));
+        let left_out = own_paths(self.wt).chain(others);
+        let tree = tree::with_paths_of(repo, self.write_tree()?, head, left_out)?;
+        tree::without_tdd(repo, tree)
     }
 }
 
@@ -151,8 +176,20 @@ impl WorkTree {
     /// # Errors
     /// `CannotStage` when something in the working tree is to blame; git-failed.
     pub fn candidate(&self, leave_out: &[Vec<u8>]) -> Result<Oid> {
-        let index = self.staged(leave_out)?;
-        tree::without_tdd(&self.git2, index.write_tree()?)
+        Ok(self.take(leave_out)?.candidate)
+    }
+
+    /// As `candidate`, with the tree of everything beside it.
+    ///
+    /// # Errors
+    /// As `candidate`.
+    pub fn take(&self, leave_out: &[Vec<u8>]) -> Result<Taken> {
+        let index = PrivateIndex::of_head(self)?;
+        index.stage()?;
+        Ok(Taken {
+            candidate: index.candidate(leave_out)?,
+            whole: index.candidate(&[])?,
+        })
     }
 
     /// As `candidate` of everything, without what git cannot stage: what is there to be put aside.
@@ -161,7 +198,7 @@ impl WorkTree {
     /// git-failed.
     pub fn salvage(&self) -> Result<Oid> {
         let index = PrivateIndex::of_head(self)?;
-        match index.stage(&[]) {
+        match index.stage() {
             Err(error) if error.is::<CannotStage>() => {
                 index.read_tree("HEAD")?;
                 let listed = index.quiet(&[
@@ -176,18 +213,23 @@ impl WorkTree {
                 let listed = run::must(listed, "listing what changed")?;
                 let paths: Vec<&[u8]> = run::nul_separated(&listed.stdout).collect();
                 index.stage_what_can_be(&paths)?;
-                index.leave_out(&[])?;
             }
             other => other?,
         }
-        tree::without_tdd(&self.git2, index.write_tree()?)
+        index.candidate(&[])
     }
 
-    /// A private index with everything staged.
-    pub(super) fn staged(&self, leave_out: &[Vec<u8>]) -> Result<PrivateIndex<'_>> {
+    /// A private index with everything staged but veri's own files.
+    pub(super) fn staged(&self) -> Result<PrivateIndex<'_>> {
         let index = PrivateIndex::of_head(self)?;
-        index.stage(leave_out)?;
+        index.stage()?;
+        index.leave_own_out()?;
         Ok(index)
+    }
+
+    /// Whether the real index holds exactly a tree.
+    pub(super) fn index_holds(&self, tree: Oid) -> bool {
+        tree::is_in_index(&self.git2, &self.git_dir.join("index"), tree)
     }
 
     /// The tree of HEAD without `.tdd/`.

@@ -1,8 +1,10 @@
 //! Reading trees: what changed, what stands in them, and trees with and without `.tdd/`.
 
 use anyhow::{Context, Result};
-use git2::{Delta, ObjectType, Oid, Repository};
+use git2::{Delta, ErrorCode, Index, ObjectType, Oid, Repository};
 use std::ffi::OsStr;
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -11,6 +13,9 @@ pub const TDD: &str = ".tdd";
 
 /// veri's own configuration in a working tree: never dirt, never part of a candidate.
 pub(super) const OWN_CONFIG: &[u8] = b".veri.toml";
+
+/// The mode of a folder in a tree.
+const TREE_MODE: i32 = 0o040_000;
 
 /// Whether a file of `.tdd/` is a ledger, by its name.
 pub(super) fn is_ledger(name: &str) -> bool {
@@ -43,24 +48,106 @@ pub fn of_commit(repo: &Repository, commit: Oid) -> Result<Oid> {
 /// # Errors
 /// When the tree cannot be read or written.
 pub fn without_tdd(repo: &Repository, full: Oid) -> Result<Oid> {
-    let tree = find(repo, full)?;
-    if tree.get_name(TDD).is_none() {
-        return Ok(full);
-    }
-    let mut builder = repo.treebuilder(Some(&tree))?;
-    builder.remove(TDD)?;
-    Ok(builder.write()?)
+    with(repo, full, TDD.as_bytes(), None)
 }
 
 /// A `.tdd`-less tree with the `.tdd/` of another, full one.
 pub(super) fn with_tdd_of(repo: &Repository, tree: Oid, full: Oid) -> Result<Oid> {
-    let donor = find(repo, full)?;
-    let Some(entry) = donor.get_name(TDD) else {
-        return Ok(tree);
+    with_paths_of(repo, tree, full, [TDD.as_bytes()])
+}
+
+/// A tree in which these paths, files or folders, are what they are in another: there or not.
+pub(super) fn with_paths_of<'a>(
+    repo: &Repository,
+    tree: Oid,
+    donor: Oid,
+    paths: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Oid> {
+    let donor = find(repo, donor)?;
+    paths.into_iter().try_fold(tree, |tree, path| {
+        let entry = match donor.get_path(Path::new(OsStr::from_bytes(path))) {
+            Ok(entry) => Some((entry.id(), entry.filemode_raw())),
+            Err(e) if e.code() == ErrorCode::NotFound => None,
+            Err(e) => return Err(e.into()),
+        };
+        with(repo, tree, path, entry)
+    })
+}
+
+/// A tree with something else, or nothing, at a path.
+pub(super) fn with(
+    repo: &Repository,
+    tree: Oid,
+    path: &[u8],
+    entry: Option<(Oid, i32)>,
+) -> Result<Oid> {
+    let old = find(repo, tree)?;
+    let (name, below) = match path.iter().position(|b| *b == b'/') {
+        Some(at) => (&path[..at], Some(&path[at + 1..])),
+        None => (path, None),
     };
-    let mut builder = repo.treebuilder(Some(&find(repo, tree)?))?;
-    builder.insert(TDD, entry.id(), entry.filemode())?;
+    let there = old.get_name_bytes(name);
+    let new = match below {
+        None => entry,
+        Some(below) => {
+            let folder = there
+                .as_ref()
+                .filter(|e| e.kind() == Some(ObjectType::Tree));
+            let folder = match (folder, entry) {
+                (Some(folder), _) => folder.id(),
+                (None, Some(_)) => repo.treebuilder(None)?.write()?,
+                (None, None) => return Ok(tree),
+            };
+            let folder = with(repo, folder, below, entry)?;
+            (!find(repo, folder)?.is_empty()).then_some((folder, TREE_MODE))
+        }
+    };
+    if new == there.map(|e| (e.id(), e.filemode_raw())) {
+        return Ok(tree);
+    }
+    let mut builder = repo.treebuilder(Some(&old))?;
+    match new {
+        Some((oid, mode)) => drop(builder.insert(name, oid, mode)?),
+        None => builder.remove(name)?,
+    }
     Ok(builder.write()?)
+}
+
+/// Has the disk hold those trees of `tree` that `known` does not have. libgit2 does not wait for the disk, and git
+/// takes what is there for good.
+///
+/// # Errors
+/// io errors.
+pub(super) fn keep_safe(repo: &Repository, tree: Oid, known: Oid) -> Result<()> {
+    if tree == known {
+        return Ok(());
+    }
+    let name = tree.to_string();
+    let file = repo
+        .commondir()
+        .join("objects")
+        .join(&name[..2])
+        .join(&name[2..]);
+    match fs::File::open(&file).and_then(|file| file.sync_all()) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            return Err(e).with_context(|| format!("{} cannot be kept safe", file.display()));
+        }
+        // One that is not loose was there before.
+        _ => {}
+    }
+    let known = find(repo, known)?;
+    for entry in find(repo, tree)?.iter() {
+        if entry.kind() == Some(ObjectType::Tree) {
+            let before = known.get_name_bytes(entry.name_bytes());
+            let before = before.filter(|e| e.kind() == Some(ObjectType::Tree));
+            let before = match before {
+                Some(before) => before.id(),
+                None => repo.treebuilder(None)?.write()?,
+            };
+            keep_safe(repo, entry.id(), before)?;
+        }
+    }
+    Ok(())
 }
 
 /// The content of a file of a tree (of a symbolic link: its target); None when no file is there.
@@ -74,7 +161,7 @@ pub fn read_blob(repo: &Repository, tree: Oid, path: &[u8]) -> Result<Option<Vec
             Ok(Some(repo.find_blob(entry.id())?.content().to_vec()))
         }
         Ok(_) => Ok(None),
-        Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
+        Err(e) if e.code() == ErrorCode::NotFound => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
@@ -99,6 +186,15 @@ pub fn runtime_files(repo: &Repository, full: Oid) -> Result<Vec<String>> {
         .filter(runtime)
         .map(|name| format!("{TDD}/{name}"))
         .collect())
+}
+
+/// Whether an index holds exactly a tree; not so for one that is not there or that libgit2 cannot read.
+pub fn is_in_index(repo: &Repository, index: &Path, tree: Oid) -> bool {
+    let differences = || {
+        let (tree, index) = (repo.find_tree(tree)?, Index::open(index)?);
+        repo.diff_tree_to_index(Some(&tree), Some(&index), None)
+    };
+    index.exists() && differences().is_ok_and(|diff| diff.deltas().len() == 0)
 }
 
 /// How a path differs between two trees.

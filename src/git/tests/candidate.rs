@@ -353,3 +353,41 @@ fn a_hook_that_cannot_run_is_not_skipped() {
     person.git(&["config", "core.hooksPath", "/dev/null"]);
     assert_eq!(wt.pre_commit(SOON).unwrap(), Hook::None);
 }
+
+#[test]
+fn an_index_in_a_form_that_only_git_reads_makes_no_difference() {
+    let person = Person::new();
+    let wt = person.worktree();
+    for setting in ["core.splitIndex", "index.skipHash", "feature.manyFiles"] {
+        person.git(&["config", setting, "true"]);
+        person.git_in(wt.path(), &["update-index", "--force-write-index"]);
+        wt.restore(None).unwrap();
+        assert_eq!(wt.candidate(&[]).unwrap(), wt.head_tree().unwrap());
+        put(&wt.path().join("a.txt"), setting);
+        let candidate = wt.candidate(&[]).unwrap();
+        assert_eq!(changes(&wt, candidate), ["M a.txt"], "{setting}");
+        wt.restore(Some(candidate)).unwrap();
+        assert_eq!(text(&wt, candidate, "a.txt").unwrap(), setting);
+    }
+}
+
+#[test]
+fn an_own_file_is_as_head_has_it_whatever_stands_in_its_place() {
+    let person = Person::new();
+    person.write("issues/1/issue.md", "one\n");
+    person.commit("an issue");
+    let wt = person.worktree();
+    let own = [&b"issues/1"[..], b"made/by/us", b"a.txt/x"].map(<[u8]>::to_vec);
+    let wt = wt.with_own_files(own);
+    fs::remove_dir_all(wt.path().join("issues")).unwrap();
+    put(&wt.path().join("issues"), "a file");
+    put(&wt.path().join("made/by/us/1"), "");
+    put(&wt.path().join("b.txt"), "");
+    assert_eq!(changes(&wt, wt.candidate(&[]).unwrap()), ["A b.txt"]);
+    fs::remove_file(wt.path().join("issues")).unwrap();
+    put(&wt.path().join("made/by/hand"), "");
+    assert_eq!(
+        changes(&wt, wt.candidate(&[]).unwrap()),
+        ["A b.txt", "A made/by/hand"]
+    );
+}

@@ -4,6 +4,7 @@ mod base;
 mod candidate;
 mod commit;
 mod guard;
+mod nested;
 mod preflight;
 mod tdd;
 mod worktree;
