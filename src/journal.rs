@@ -239,12 +239,19 @@ impl Journal {
     }
 }
 
-/// Whether these are whole lines from which nothing is replayed, as `veri leaf` writes them.
+/// The name under which `veri leaf` writes, which is no start of a conductor.
+pub const LEAF_RUN: &str = "veri-leaf";
+
+/// What `veri leaf` tells of a launch or its end. Every other field of an older line is the run's own word to
+/// itself: an edit that was kept, a tree that was put back.
+const TOLD: [&str; 3] = ["leaf", "launch", "end"];
+
+/// Whether these are whole lines that nothing is read from, as `veri leaf` writes them.
 fn only_tells(bytes: &[u8], path: &Path, before: u64) -> bool {
     let tells = |l: &Line| {
         matches!(l.event, Kind::Launch | Kind::Exit)
-            && !l.fields.contains_key("input")
-            && !l.fields.contains_key("intent")
+            && l.run == LEAF_RUN
+            && l.fields.keys().all(|key| TOLD.contains(&key.as_str()))
     };
     bytes.ends_with(b"\n") && parse(bytes, path, before).is_ok_and(|lines| lines.iter().all(tells))
 }

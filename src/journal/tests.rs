@@ -110,7 +110,7 @@ fn a_spoilt_journal_is_put_back_and_told_lines_stay() {
         assert_eq!(std::fs::read(&path).unwrap(), good);
     }
     // What `veri leaf` tells meanwhile is nobody's fault; what could be replayed is.
-    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    tell(&path);
     assert!(!journal.mend().unwrap());
     let fields = Map::from_iter([("input".to_owned(), Value::Null)]);
     let mut other = Journal::open(&path).unwrap().0;
@@ -119,6 +119,53 @@ fn a_spoilt_journal_is_put_back_and_told_lines_stay() {
         .unwrap();
     assert!(journal.mend().unwrap());
     assert_eq!(append(&mut journal, Kind::RunEnd).seq, 3);
+}
+
+/// What `veri leaf` writes beside a run.
+fn tell(path: &Path) {
+    let by_leaf = Source {
+        run: LEAF_RUN.to_owned(),
+        ..source()
+    };
+    Journal::open(path)
+        .unwrap()
+        .0
+        .append(&by_leaf, &Subject::default(), Kind::Exit, Map::new())
+        .unwrap();
+}
+
+#[test]
+fn a_line_in_the_form_of_veri_leaf_carries_no_word_of_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, mut journal) = kept(dir.path());
+    let good = std::fs::read(&path).unwrap();
+    let forge = |run: &str, field: &str| {
+        let source = Source {
+            run: run.to_owned(),
+            ..source()
+        };
+        let fields = Map::from_iter([(field.to_owned(), Value::from("x"))]);
+        let mut other = Journal::open(&path).unwrap().0;
+        other
+            .append(&source, &Subject::default(), Kind::Exit, fields)
+            .unwrap();
+    };
+    let fields = [
+        "edit", "settled", "left", "put_back", "ending", "finding", "cause",
+    ];
+    for field in fields {
+        forge(LEAF_RUN, field);
+        assert!(journal.mend().unwrap(), "{field}");
+    }
+    forge("another-run", "end");
+    assert!(journal.mend().unwrap(), "under the name of another start");
+    drop(journal);
+    for field in fields {
+        forge(LEAF_RUN, field);
+        let (_, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+        assert_eq!((vouched, lines.len()), (Vouched::PutBack, 2), "{field}");
+        assert_eq!(std::fs::read(&path).unwrap(), good);
+    }
 }
 
 /// A journal with a copy, in which a developer is at work.
@@ -154,7 +201,7 @@ fn a_copy_brings_back_what_was_spoilt_while_nobody_watched() {
     let good = std::fs::read(&path).unwrap();
     let vouched = || Journal::open_kept(&path, &copy).unwrap().2;
     assert_eq!(vouched(), Vouched::Whole);
-    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    tell(&path);
     let more = std::fs::read(&path).unwrap();
     assert_eq!(vouched(), Vouched::Whole);
     assert_eq!(std::fs::read(&path).unwrap(), more, "veri leaf may tell");

@@ -111,6 +111,30 @@ fn a_forged_journal_has_nothing_committed_that_was_not_judged() {
 }
 
 #[test]
+fn a_forged_edit_of_the_ledger_in_the_journal_is_no_persons_edit() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let forged =
+        "sed 's/\\[ \\]/[x]/' .tdd/issue-42.md > ../f; edit=$(git hash-object -w ../f); rm ../f";
+    let tell = r#"line exit "\"edit\":\"$edit\",\"settled\":true""#;
+    let (helper, _) = LINES.split_once("git add -A").unwrap();
+    let ask = format!("{forged}\n{helper}\n{tell}\necho '{{\"needs_user\":\"which?\"}}'");
+    let once = scene.path("once");
+    scene.agent(&Agent {
+        red: format!(
+            "if [ ! -e {0} ]; then touch {0}; {ask}; else {1}; fi",
+            once.display(),
+            good.red
+        ),
+        ..good
+    });
+    scene.tdd(&[]).bails("needs-user");
+    scene.tdd(&[]).expect(0);
+    walk(&scene);
+    assert!(!scene.pull().unwrap().contains("by hand"));
+}
+
+#[test]
 fn what_settling_finds_of_a_stuck_or_stopped_leaf_is_said() {
     let scene = Scene::new();
     let good = Agent::default();
