@@ -2,8 +2,9 @@
 
 use super::base::issue_branch_name;
 use super::config;
+use super::frame::Frame;
 use super::run;
-use super::snapshot::{Content, Watched, hex, path_bytes};
+use super::snapshot::{Watched, hex, path_bytes};
 use super::stage;
 use super::worktree::WorkTree;
 use anyhow::{Context, Result};
@@ -18,9 +19,6 @@ use std::time::SystemTime;
 
 /// The committer's address by which a leaf's own commits, branches and stashes are known.
 pub const LEAF_EMAIL: &str = "leaf@veri.invalid";
-
-/// At most this many files of one hooks folder are watched; git knows 28 hooks.
-const MOST_HOOKS: usize = 1000;
 
 /// The locks of a working tree's own git.
 pub(super) const LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
@@ -72,6 +70,8 @@ pub struct Guard {
     pub(super) index_time: Option<SystemTime>,
     /// Locks that stood there already: not the leaf's.
     pub(super) locks: Vec<String>,
+    /// What must stand for the rest to be put back.
+    pub(super) frame: Frame,
     /// Files that tie the working tree to the repository.
     pub(super) ties: Vec<Watched>,
     /// Files that make git hide or find things, put back whole.
@@ -209,6 +209,7 @@ impl WorkTree {
                 .filter(|lock| self.git_dir.join(lock).exists())
                 .map(|lock| (*lock).to_owned())
                 .collect(),
+            frame: Frame::of(self, &folders)?,
             ties: self.ties()?,
             whole: self.whole()?,
             hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,
@@ -282,6 +283,7 @@ impl WorkTree {
             self.git_dir.join("info/sparse-checkout"),
         ];
         for name in [
+            "commondir",
             "info/exclude",
             "info/attributes",
             "info/grafts",
@@ -349,13 +351,13 @@ impl Hooks {
     pub(super) fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(_) if Content::of(folder)? != Content::Other || !folder.is_dir() => {
+            Err(_) if !folder.is_dir() => {
                 return Ok(Vec::new());
             }
             Err(e) => return Err(e).with_context(|| format!("{}", folder.display())),
         };
         let mut paths = Vec::new();
-        for entry in entries.take(MOST_HOOKS) {
+        for entry in entries {
             let entry = entry?;
             if !entry.file_type()?.is_dir() {
                 paths.push(entry.path());

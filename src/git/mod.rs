@@ -5,11 +5,13 @@
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
 //! starts), `worktree` (where it happens), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
-//! (refs/veri), `guard`, `settle` and `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
+//! (refs/veri), `guard`, `frame`, `settle` and
+//! `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
 
 mod base;
 mod commit;
 mod config;
+mod frame;
 mod guard;
 mod hook;
 mod probe;

@@ -17,6 +17,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// At most this many new files of one folder of hooks are kept one by one; git knows 28 hooks.
+const MOST_HOOKS: usize = 100;
+
 /// Contents of tampered files, to be kept.
 type Kept = Vec<(PathBuf, Vec<u8>)>;
 
@@ -32,9 +35,12 @@ impl Guard {
         let mut settled = Settled::default();
         let mut kept = Kept::new();
         let aside = wt.git_dir.join("veri-aside");
+        self.frame.back(wt, &mut settled)?;
         self.files_back(&aside, &mut settled, &mut kept)?;
         self.tdd_back(wt, issue, &aside, &mut settled, &mut kept)?;
         self.config_back(wt, &aside, &mut settled, &mut kept)?;
+        self.packed_back(wt, &mut settled)?;
+        self.clear_way(wt, issue, &mut settled)?;
         keep_files(wt, issue, &kept)?;
         self.head_back(wt, issue, &mut settled)?;
         self.refs_back(wt, issue, &mut settled)?;
@@ -48,14 +54,24 @@ impl Guard {
             file_back(file, aside, settled, kept)?;
         }
         for hooks in &self.hooks {
-            for path in Hooks::paths(&hooks.folder)? {
-                if hooks.files.iter().all(|file| file.path != path) {
-                    let new = Watched {
-                        path,
-                        content: Content::Absent,
-                    };
-                    file_back(&new, aside, settled, kept)?;
-                }
+            let mut new = Hooks::paths(&hooks.folder)?;
+            new.retain(|path| hooks.files.iter().all(|file| file.path != *path));
+            let many = new.split_off(new.len().min(MOST_HOOKS));
+            for path in new {
+                let new = Watched {
+                    path,
+                    content: Content::Absent,
+                };
+                file_back(&new, aside, settled, kept)?;
+            }
+            if !many.is_empty() {
+                let heap = snapshot::move_all_aside(&many, aside)?;
+                settled.tampered.push(format!(
+                    "{} more files were written into {}, and moved to {}",
+                    many.len(),
+                    hooks.folder.display(),
+                    heap.display()
+                ));
             }
             for file in &hooks.files {
                 file_back(file, aside, settled, kept)?;
@@ -207,7 +223,9 @@ impl Guard {
         }
         match &self.head {
             Head::Branch(branch) => {
-                if wt.git2.refname_to_id(branch).ok() != Some(base) {
+                // A branch that only leads to another is none of its own.
+                let found = wt.git2.find_reference(branch).ok();
+                if found.and_then(|found| found.target()) != Some(base) {
                     wt.git2
                         .reference(branch, base, true, "veri: a leaf's commits folded back")?;
                 }

@@ -319,7 +319,7 @@ impl WorkTree {
 }
 
 /// Lock files of refs below a folder.
-fn locks_below(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn locks_below(folder: &Path) -> Vec<PathBuf> {
     let mut folders = vec![folder.to_owned()];
     let mut locks = Vec::new();
     while let Some(folder) = folders.pop() {
