@@ -74,6 +74,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be read or written, or a line other than the last is damaged: the error names it.
     pub fn open(path: &Path) -> Result<(Journal, Vec<Line>)> {
+        must_be_a_file(path)?;
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -256,6 +257,25 @@ fn only_tells(bytes: &[u8], path: &Path, before: u64) -> bool {
     bytes.ends_with(b"\n") && parse(bytes, path, before).is_ok_and(|lines| lines.iter().all(tells))
 }
 
+fn is_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
+/// Nobody waits at a pipe that stands in the place of a journal.
+fn must_be_a_file(path: &Path) -> Result<()> {
+    if is_file(path) || std::fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    Err(Bail::new(
+        Cause::StorageFailed,
+        format!(
+            "the journal {} is no file; move away what stands there, and the run goes on from the ledger alone.",
+            path.display()
+        ),
+    )
+    .into())
+}
+
 /// Removes what cannot be replaced by a file.
 fn clear_the_way(path: &Path) -> std::io::Result<()> {
     match std::fs::symlink_metadata(path) {
@@ -279,6 +299,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// # Errors
 /// When it cannot be read, or a line other than the last is damaged.
 pub fn read(path: &Path) -> Result<Vec<Line>> {
+    must_be_a_file(path)?;
     let mut bytes = std::fs::read(path)
         .with_context(|| format!("cannot read the journal {}", path.display()))?;
     let whole = bytes

@@ -102,8 +102,11 @@ fn standing(place: &Place) -> Result<Standing> {
         Vec::new()
     };
     let lines: Vec<&Line> = all.iter().filter(|l| l.issue == place.issue).collect();
-    let ledger = std::fs::read(place.tdd().join(format!("issue-{}.md", place.issue)))
-        .ok()
+    let ledger = place.tdd().join(format!("issue-{}.md", place.issue));
+    let ledger = ledger
+        .is_file()
+        .then(|| std::fs::read(ledger).ok())
+        .flatten()
         .and_then(|bytes| Ledger::parse(&bytes).ok());
     let (done, steps) = ledger.as_ref().map_or((0, 0), |l| {
         (

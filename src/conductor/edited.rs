@@ -133,8 +133,12 @@ impl Run<'_> {
         tree::read_blob(repo, whole, self.ledger_path().as_bytes())
     }
 
+    /// The ledger as it stands in the working tree; a folder or a pipe in its place is none.
     pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
         let path = self.tree.path().join(self.ledger_path());
+        if std::fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file()) {
+            return Ok(None);
+        }
         match std::fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),

@@ -13,7 +13,7 @@ use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
 use crate::git::{Repo, WorkTree};
 use crate::journal::{Journal, Source};
-use crate::leaf::{LAUNCH_VAR, LaunchId};
+use crate::leaf::{self, LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
 use crate::machine::{Effect, Event, State, next};
 use crate::plan::{self, Plan};
@@ -53,6 +53,7 @@ fn refused(error: &anyhow::Error) -> Ended {
 }
 
 fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<Run<'a>, Ended>> {
+    leaf::take_in_orphans();
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
     let run = LaunchId::random()?;
     let mut env: Vec<_> = ask

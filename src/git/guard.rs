@@ -236,11 +236,12 @@ impl WorkTree {
     /// io errors.
     pub fn open_guard(&self) -> Result<Option<Guard>> {
         let file = self.guard_file();
+        // Somebody's folder or pipe in its place is no guard either.
+        if !fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file()) {
+            return Ok(None);
+        }
         match fs::read(&file) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            // Somebody's folder in its place is no guard either.
-            Err(_) if file.is_dir() => Ok(None),
             Err(e) => Err(e).with_context(|| format!("{} cannot be read", file.display())),
         }
     }
@@ -291,7 +292,26 @@ impl WorkTree {
         ] {
             paths.push(self.common_dir.join(name));
         }
+        paths.extend(self.of_the_person()?);
         paths.into_iter().map(Watched::of).collect()
+    }
+
+    /// The person's own files of what git ignores and what attributes it gives, in every repository.
+    fn of_the_person(&self) -> Result<Vec<PathBuf>> {
+        let config = self.git2.config()?;
+        let folder = match (self.git.var("XDG_CONFIG_HOME"), self.git.var("HOME")) {
+            (Some(folder), _) if !folder.is_empty() => Some(PathBuf::from(folder)),
+            (_, home) => home.map(|home| Path::new(home).join(".config")),
+        };
+        let files = [
+            ("core.excludesfile", "ignore"),
+            ("core.attributesfile", "attributes"),
+        ];
+        let found = files.iter().filter_map(|(key, name)| {
+            let named = config.get_path(key).ok();
+            named.or_else(|| Some(folder.as_ref()?.join("git").join(name)))
+        });
+        Ok(found.filter(|path| path.is_absolute()).collect())
     }
 
     /// Every ref that names an object itself, without the stash.

@@ -3,7 +3,7 @@
 //! A line is written to the copy first. So a line that stands in the journal alone is not the conductor's, however
 //! well it is formed; and one that stands in the copy alone is, whose writing was cut off.
 
-use super::{clear_the_way, only_tells, parse, replace};
+use super::{clear_the_way, is_file, only_tells, parse, replace};
 use crate::event::{Kind, Line};
 use crate::role::Role;
 use anyhow::{Context, Result};
@@ -35,7 +35,7 @@ impl Copy {
     /// The copy of a journal that holds `known`.
     pub(super) fn of(path: &Path, known: &[u8]) -> Result<Copy> {
         let what = || format!("cannot keep the copy {} of the journal", path.display());
-        if !std::fs::read(path).is_ok_and(|held| held == known) {
+        if !is_file(path) || !std::fs::read(path).is_ok_and(|held| held == known) {
             clear_the_way(path).with_context(what)?;
             replace(path, known).with_context(what)?;
         }
@@ -85,17 +85,15 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
             copy.display()
         )
     };
-    let regular = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    let regular = is_file(path);
     let there = match regular {
         true => std::fs::read(path).with_context(what)?,
         false => Vec::new(),
     };
     let now = whole_lines(&there);
-    let kept = match std::fs::read(copy) {
-        Ok(kept) => whole_lines(&kept).to_vec(),
-        Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(_) if copy.is_dir() => Vec::new(),
-        Err(e) => return Err(e).with_context(what),
+    let kept = match is_file(copy) {
+        true => whole_lines(&std::fs::read(copy).with_context(what)?).to_vec(),
+        false => Vec::new(),
     };
     let Some(vouched) = parse(&kept, copy, 0).ok().filter(|lines| !lines.is_empty()) else {
         return without_copy(path, &there, now);
