@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file of packed refs.
@@ -27,6 +28,8 @@ pub(super) struct Frame {
     folders: Vec<Watched>,
     /// What no reader comes to the end of (a pipe), and was there already.
     odd: Vec<Watched>,
+    /// What its owner could not use already.
+    shut: Vec<Watched>,
     /// HEAD here and in the repository.
     heads: Vec<Watched>,
     /// Whether there was a file of packed refs.
@@ -54,9 +57,12 @@ impl Frame {
         if wt.git_dir != wt.common_dir {
             heads.push(wt.common_dir.join("HEAD"));
         }
+        let folders = all(folders)?;
+        let look = Look::default().at(wt, &folders)?;
         Ok(Frame {
-            folders: all(folders)?,
-            odd: all(odd(wt)?)?,
+            folders,
+            odd: all(look.odd)?,
+            shut: all(look.shut)?,
             heads: all(heads)?,
             packed: wt.common_dir.join(PACKED).exists(),
         })
@@ -81,13 +87,20 @@ impl Frame {
             }
             folder.put_back(&aside)?;
         }
-        for path in odd(wt)? {
-            if self.odd.iter().all(|known| known.path != path) {
-                settled
-                    .tampered
-                    .push(said(&path, "made, which git cannot read"));
-                move_aside(&path, &aside)?;
-            }
+        let look = Look {
+            known: Some(&self.shut),
+            ..Look::default()
+        };
+        let look = look.at(wt, &self.folders)?;
+        let new = |path: &&PathBuf, known: &[Watched]| known.iter().all(|k| k.path != **path);
+        for path in look.shut.iter().filter(|path| new(path, &self.shut)) {
+            settled.tampered.push(said(path, "locked away"));
+        }
+        for path in look.odd.iter().filter(|path| new(path, &self.odd)) {
+            settled
+                .tampered
+                .push(said(path, "made, which git cannot read"));
+            move_aside(path, &aside)?;
         }
         for head in &self.heads {
             let now = Content::of(&head.path)?;
@@ -100,7 +113,7 @@ impl Frame {
     }
 }
 
-fn all(paths: Vec<PathBuf>) -> Result<Vec<Watched>> {
+fn all(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Watched>> {
     paths.into_iter().map(Watched::of).collect()
 }
 
@@ -117,49 +130,85 @@ fn names_something(content: &Content) -> bool {
     }
 }
 
-/// What in git's folders a reader would wait at for ever.
-fn odd(wt: &WorkTree) -> Result<Vec<PathBuf>> {
-    let mut found = BTreeSet::new();
-    for top in [&wt.common_dir, &wt.git_dir] {
-        odd_in(top, 0, &mut found)?;
-        for name in ["refs", "logs"] {
-            odd_in(&top.join(name), DEEPEST, &mut found)?;
-        }
-    }
-    Ok(found.into_iter().collect())
+/// A look through git's folders.
+#[derive(Default)]
+struct Look<'a> {
+    /// What a reader would wait at for ever.
+    odd: BTreeSet<PathBuf>,
+    /// What its owner cannot use.
+    shut: BTreeSet<PathBuf>,
+    /// Where this is known, all else that is shut is opened on the way.
+    known: Option<&'a [Watched]>,
 }
 
-fn odd_in(folder: &Path, deep: usize, found: &mut BTreeSet<PathBuf>) -> Result<()> {
-    let what = || format!("{} cannot be read", folder.display());
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(e)
-            if matches!(
-                e.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
+impl Look<'_> {
+    fn at(mut self, wt: &WorkTree, folders: &[Watched]) -> Result<Self> {
+        for folder in folders {
+            self.usable(&folder.path)?;
+        }
+        for top in [&wt.common_dir, &wt.git_dir] {
+            self.through(top, 0)?;
+            for name in ["refs", "logs"] {
+                self.through(&top.join(name), DEEPEST)?;
+            }
+        }
+        Ok(self)
+    }
+
+    fn through(&mut self, folder: &Path, deep: usize) -> Result<()> {
+        let what = || format!("{} cannot be read", folder.display());
+        self.usable(folder)?;
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) if is_absent(&e) => return Ok(()),
+            Err(e) => return Err(e).with_context(what),
+        };
+        for entry in entries {
+            let entry = entry.with_context(what)?;
+            let (path, kind) = (entry.path(), entry.file_type().with_context(what)?);
+            if kind.is_dir() && deep > 1 {
+                self.through(&path, deep - 1)?;
+            } else if kind.is_file() && deep > 0 {
+                self.usable(&path)?;
+            } else if kind.is_symlink() {
+                let ends = fs::metadata(&path).map_or(true, |m| m.is_file() || m.is_dir());
+                if !ends {
+                    self.odd.insert(path);
+                }
+            } else if !kind.is_file() && !kind.is_dir() {
+                self.odd.insert(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the rights that the owner has of a folder or file.
+    fn usable(&mut self, path: &Path) -> Result<()> {
+        let Ok(meta) = fs::symlink_metadata(path) else {
+            return Ok(());
+        };
+        let wanted = match meta.is_dir() {
+            true => 0o700,
+            false => 0o600,
+        };
+        let mode = meta.permissions().mode();
+        if mode & wanted == wanted || meta.is_symlink() {
             return Ok(());
         }
-        Err(e) => return Err(e).with_context(what),
-    };
-    for entry in entries {
-        let entry = entry.with_context(what)?;
-        let (path, kind) = (entry.path(), entry.file_type().with_context(what)?);
-        if kind.is_dir() {
-            if deep > 1 {
-                odd_in(&path, deep - 1, found)?;
-            }
-        } else if kind.is_symlink() {
-            let ends = fs::metadata(&path).map_or(true, |m| m.is_file() || m.is_dir());
-            if !ends {
-                found.insert(path);
-            }
-        } else if !kind.is_file() {
-            found.insert(path);
+        if self.known.is_some_and(|k| k.iter().all(|w| w.path != path)) {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode | wanted))
+                .with_context(|| format!("{} cannot be opened again", path.display()))?;
         }
+        self.shut.insert(path.to_owned());
+        Ok(())
     }
-    Ok(())
+}
+
+fn is_absent(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Whether git can read this as packed refs.

@@ -111,6 +111,14 @@ impl Guard {
                 ));
             }
         }
+        for path in guard::no_records(&tdd)? {
+            if self.tdd.iter().all(|file| file.path != path) {
+                snapshot::move_aside(&path, aside)?;
+                settled
+                    .tampered
+                    .push(format!("{} was made", path.display()));
+            }
+        }
         for path in guard::tdd_files(&tdd)? {
             if path == ledger || self.tdd.iter().any(|file| file.path == path) {
                 continue;

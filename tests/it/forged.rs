@@ -135,10 +135,11 @@ fn a_forged_edit_of_the_ledger_in_the_journal_is_no_persons_edit() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_ledger_guard_or_copy_holds_nobody() {
+fn a_pipe_in_the_place_of_a_file_of_the_run_holds_nobody() {
     let scene = Scene::new();
     let good = Agent::default();
-    let bad = "for p in .tdd/issue-42.md ../issue-42.journal ../issue-42.guard ../issue-42.debris; do rm -f $p; mkfifo $p; done";
+    let bad = "for p in .tdd/issue-42.md ../issue-42.journal ../issue-42.guard ../issue-42.debris \
+        .tdd/develop-green.lock .tdd/runs/$VERI_LAUNCH.out; do rm -f $p; mkfifo $p; done";
     scene.agent(&Agent {
         red: attempts(":", &[&format!("{bad}\n{}", good.red)], &good.red),
         ..good

@@ -113,6 +113,32 @@ fn a_pipe_in_the_place_of_a_file_of_git_holds_nobody() {
 }
 
 #[test]
+fn what_a_leaf_locked_away_of_git_is_opened_again() {
+    for (script, what) in [
+        ("chmod 0 $c/hooks", "hooks was locked away"),
+        ("chmod 0 $c/info", "info was locked away"),
+        ("chmod 0 $c/refs/heads/tdd $c/refs", "refs was locked away"),
+        ("chmod 500 $g", "locked away"),
+        (
+            "chmod 0 $c/logs/refs/heads/tdd/issue-42 $g/logs/HEAD",
+            "HEAD was locked away",
+        ),
+        ("chmod 500 $c/objects", "objects was locked away"),
+    ] {
+        let (person, wt) = spoilt(script, what);
+        let script = format!(
+            "{PLACES}find $c $g \\! -perm -u+rw -not -path '*/objects/*'; find $c -type d \\! -perm -u+rwx"
+        );
+        let found = person
+            .tool("sh", wt.path())
+            .args(["-c", &script])
+            .run()
+            .unwrap();
+        assert_eq!(found.stdout_text(), "");
+    }
+}
+
+#[test]
 fn refs_and_locks_in_the_way_of_the_runs_own_are_removed() {
     for script in [
         "git checkout -q --detach; git branch -D tdd/issue-42; git branch tdd",
