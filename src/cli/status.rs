@@ -49,49 +49,60 @@ struct Standing {
 impl StatusCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
-        let standings: Vec<Standing> = places(&repo, &home)
-            .iter()
-            .filter(|p| self.issue.is_none_or(|issue| issue == p.issue))
-            .map(standing)
-            .collect::<Result<_>>()?;
+        // One that cannot be read keeps nobody from hearing of the others; it is said after them.
+        let (mut standings, mut unreadable) = (Vec::new(), None);
+        for place in places(&repo, &home) {
+            if self.issue.is_none_or(|issue| issue == place.issue) {
+                match standing(&place) {
+                    Ok(standing) => standings.push(standing),
+                    Err(error) => unreadable = unreadable.or(Some(error)),
+                }
+            }
+        }
         if self.json {
             writeln!(out, "{}", serde_json::to_string_pretty(&standings)?)?;
-            return Ok(exit::DONE);
+        } else {
+            tell(&standings, unreadable.is_none(), out)?;
         }
-        if standings.is_empty() {
-            writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?;
-        }
-        for s in &standings {
-            let cause = s
-                .cause
-                .as_deref()
-                .map_or(String::new(), |c| format!(" ({c})"));
-            writeln!(
-                out,
-                "issue {}: {}{cause}, {}",
-                s.issue,
-                s.state,
-                match s.steps {
-                    0 => "not planned yet".to_owned(),
-                    steps => format!("{} of {steps} steps done", s.done),
-                }
-            )?;
-            if let (Some(step), Some(phase)) = (s.step, &s.phase)
-                && s.state != "done"
-            {
-                writeln!(out, "  at      step {step}, {phase}: {}", s.title)?;
-            }
-            if let (Some(last), Some(event)) = (&s.last, &s.event) {
-                writeln!(out, "  last    {event} at {last}")?;
-            }
-            if let Some(url) = &s.url {
-                writeln!(out, "  pull    {url}")?;
-            }
-            writeln!(out, "  tree    {}", s.tree)?;
-            writeln!(out, "  next    {}", s.next)?;
-        }
-        Ok(exit::DONE)
+        unreadable.map_or(Ok(exit::DONE), Err)
     }
+}
+
+/// Standings for people; `all` when there are no others.
+fn tell(standings: &[Standing], all: bool, out: &mut dyn Write) -> Result<()> {
+    if standings.is_empty() && all {
+        writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?;
+    }
+    for s in standings {
+        let cause = s
+            .cause
+            .as_deref()
+            .map_or(String::new(), |c| format!(" ({c})"));
+        writeln!(
+            out,
+            "issue {}: {}{cause}, {}",
+            s.issue,
+            s.state,
+            match s.steps {
+                0 => "not planned yet".to_owned(),
+                steps => format!("{} of {steps} steps done", s.done),
+            }
+        )?;
+        if let (Some(step), Some(phase)) = (s.step, &s.phase)
+            && s.state != "done"
+        {
+            writeln!(out, "  at      step {step}, {phase}: {}", s.title)?;
+        }
+        if let (Some(last), Some(event)) = (&s.last, &s.event) {
+            writeln!(out, "  last    {event} at {last}")?;
+        }
+        if let Some(url) = &s.url {
+            writeln!(out, "  pull    {url}")?;
+        }
+        writeln!(out, "  tree    {}", s.tree)?;
+        writeln!(out, "  next    {}", s.next)?;
+    }
+    Ok(())
 }
 
 fn standing(place: &Place) -> Result<Standing> {

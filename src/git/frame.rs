@@ -73,8 +73,14 @@ impl Frame {
         // The git folder of the working tree may be what is gone.
         let aside = wt.common_dir.join("veri-aside");
         let said = |path: &Path, what: &str| format!("{} was {what}", path.display());
+        let mut look = Look {
+            known: Some(&self.shut),
+            ..Look::default()
+        };
         for folder in &self.folders {
             let Some(now) = folder.changed()? else {
+                // Before a look at the next one, which may lie in it.
+                look.usable(&folder.path)?;
                 continue;
             };
             match (&folder.content, &now) {
@@ -87,11 +93,7 @@ impl Frame {
             }
             folder.put_back(&aside)?;
         }
-        let look = Look {
-            known: Some(&self.shut),
-            ..Look::default()
-        };
-        let look = look.at(wt, &self.folders)?;
+        let look = look.at(wt, &[])?;
         let new = |path: &&PathBuf, known: &[Watched]| known.iter().all(|k| k.path != **path);
         for path in look.shut.iter().filter(|path| new(path, &self.shut)) {
             settled.tampered.push(said(path, "locked away"));

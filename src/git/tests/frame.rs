@@ -123,7 +123,7 @@ fn what_a_leaf_locked_away_of_git_is_opened_again() {
             "chmod 0 $c/logs/refs/heads/tdd/issue-42 $g/logs/HEAD",
             "HEAD was locked away",
         ),
-        ("chmod 500 $c/objects", "objects was locked away"),
+        ("chmod 0 $c/objects", "objects was locked away"),
     ] {
         let (person, wt) = spoilt(script, what);
         let script = format!(
