@@ -14,6 +14,9 @@ use git2::Oid;
 use serde_json::json;
 use std::io::ErrorKind;
 
+/// What is longer than this many bytes is no ledger, and is not read.
+const LARGEST: u64 = 64 << 20;
+
 impl Run<'_> {
     /// Undoes a leaf's change of the ledger, a person's edit from before its launch kept. While something else
     /// runs, notes that a person writes into it change nothing that counts, and stay.
@@ -133,10 +136,11 @@ impl Run<'_> {
         tree::read_blob(repo, whole, self.ledger_path().as_bytes())
     }
 
-    /// The ledger as it stands in the working tree; a folder or a pipe in its place is none.
+    /// The ledger as it stands in the working tree; a folder, a pipe or what was blown up in its place is none.
     pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
         let path = self.tree.path().join(self.ledger_path());
-        if std::fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file()) {
+        let is_none = |meta: std::fs::Metadata| !meta.is_file() || meta.len() > LARGEST;
+        if std::fs::symlink_metadata(&path).is_ok_and(is_none) {
             return Ok(None);
         }
         match std::fs::read(&path) {

@@ -416,29 +416,6 @@ pub(super) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// What stands in `.tdd/` where a record of a leaf should be, and is no file: the next launch would wait at it.
-pub(super) fn no_records(tdd: &Path) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for folder in [tdd.to_owned(), tdd.join("runs")] {
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(e).with_context(|| format!("{}", folder.display())),
-        };
-        for entry in entries {
-            let entry = entry?;
-            let name = entry.file_name();
-            // The journal and a stop request are their readers' to judge.
-            let others = ["runs", "stop"].iter().any(|other| name == *other)
-                || name.to_string_lossy().starts_with("events.");
-            if !entry.file_type()?.is_file() && !others {
-                paths.push(entry.path());
-            }
-        }
-    }
-    Ok(paths)
-}
-
 /// What a folder holds; None when it is not there.
 pub(super) fn names(folder: &Path) -> Result<Option<Vec<String>>> {
     let entries = match fs::read_dir(folder) {

@@ -5,8 +5,8 @@
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
 //! starts), `worktree` (where it happens), `stage` (candidates), `restore`, `hook`, `commit`, `saved`
-//! (refs/veri), `guard`, `frame`, `settle` and
-//! `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
+//! (refs/veri), `guard`, `frame`, `settle`,
+//! `way` and `undone` (what a leaf did to git), `remote`, `probe`, `tree`.
 
 mod base;
 mod commit;
@@ -25,6 +25,7 @@ mod snapshot;
 mod stage;
 pub mod tree;
 mod undone;
+mod way;
 mod worktree;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! leaf has set up.
 
 use super::config;
+use super::frame;
 use super::guard::{self, Guard, Head, Hooks, Settled};
 use super::repo;
 use super::run;
@@ -35,7 +36,7 @@ impl Guard {
         let mut settled = Settled::default();
         let mut kept = Kept::new();
         let aside = wt.git_dir.join("veri-aside");
-        self.frame.back(wt, &mut settled)?;
+        settled.tampered = self.frame.back(wt)?;
         self.files_back(&aside, &mut settled, &mut kept)?;
         self.tdd_back(wt, issue, &aside, &mut settled, &mut kept)?;
         self.config_back(wt, &aside, &mut settled, &mut kept)?;
@@ -111,7 +112,7 @@ impl Guard {
                 ));
             }
         }
-        for path in guard::no_records(&tdd)? {
+        for path in frame::no_records(&tdd)? {
             if self.tdd.iter().all(|file| file.path != path) {
                 snapshot::move_aside(&path, aside)?;
                 settled
@@ -245,7 +246,9 @@ impl Guard {
 
     fn index_back(&self, wt: &WorkTree) -> Result<()> {
         let index = wt.git_dir.join("index");
-        if fs::read(&index).unwrap_or_default() == self.index {
+        // By its length first: nobody reads what was blown up.
+        let length = fs::metadata(&index).map_or(0, |meta| meta.len());
+        if length == self.index.len() as u64 && fs::read(&index).unwrap_or_default() == self.index {
             return Ok(());
         }
         let content = if self.index.is_empty() {

@@ -168,6 +168,19 @@ fn folders_in_the_place_of_reflogs_keep_nobody_from_committing() {
 }
 
 #[test]
+fn what_was_blown_up_is_put_back_and_not_read() {
+    for (script, what) in [
+        ("truncate -s 100G $c/packed-refs", "packed-refs was spoilt"),
+        (
+            "truncate -s 100G $g/index $g/HEAD $c/hooks/pre-commit $c/info/exclude",
+            "pre-commit was changed",
+        ),
+    ] {
+        spoilt(script, what);
+    }
+}
+
+#[test]
 fn packed_refs_that_are_gone_or_cannot_be_read_are_written_anew() {
     for script in [
         "git pack-refs --all; echo garbage > $c/packed-refs",
