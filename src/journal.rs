@@ -6,8 +6,12 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// The most that `veri leaf` may tell between two lines of the conductor, in bytes: a file that has grown by more is
+/// somebody else's doing, and is not read into memory.
+const MOST_TOLD: u64 = 16 << 20;
 
 /// The wall clock, as the journal writes it: RFC 3339, UTC, milliseconds.
 pub fn now() -> String {
@@ -52,6 +56,8 @@ pub struct Journal {
     torn: Option<PathBuf>,
     /// The copy of what this writer's kind has written, where one is kept.
     copy: Option<kept::Copy>,
+    /// Whether the file was put back by a write, and nobody has been told yet.
+    put_back: bool,
 }
 
 impl Journal {
@@ -110,6 +116,7 @@ impl Journal {
             last_seq,
             torn,
             copy: None,
+            put_back: false,
         };
         Ok((journal, lines))
     }
@@ -121,6 +128,9 @@ impl Journal {
 
     /// Appends one line by a single write and syncs it; gives it back as written.
     ///
+    /// Where a copy is kept, the line vouches for all before it: a file that somebody else has written into since, more
+    /// than `veri leaf` does, is put back first. The next `mend` tells.
+    ///
     /// # Errors
     /// When it cannot be written or synced.
     pub fn append(
@@ -130,12 +140,17 @@ impl Journal {
         event: Kind,
         fields: Map<String, Value>,
     ) -> Result<Line> {
-        let what = || format!("cannot write to the journal {}", self.path.display());
+        let path = self.path.clone();
+        let what = || format!("cannot write to the journal {}", path.display());
         self.file.lock().with_context(what)?;
+        if self.copy.is_some() && !self.is_as_written().with_context(what)? {
+            self.replace_file().with_context(what)?;
+            self.put_back = true;
+            self.file.lock().with_context(what)?;
+        }
         let result = self.append_locked(source, subject, event, fields);
         let unlocked = self.file.unlock();
-        let line = result
-            .with_context(|| format!("cannot write to the journal {}", self.path.display()))?;
+        let line = result.with_context(what)?;
         unlocked?;
         Ok(line)
     }
@@ -211,31 +226,54 @@ impl Journal {
         Ok(())
     }
 
+    /// Whether the file is still the one that was opened, has all that is known to be in it, by its length, and nothing
+    /// after that but what tells.
+    fn is_as_written(&self) -> Result<bool> {
+        let (length, known) = (self.file.metadata()?.len(), self.known.len() as u64);
+        if !self.is_in_place()? || length < known || length - known > MOST_TOLD {
+            return Ok(false);
+        }
+        let mut more = vec![0; usize::try_from(length - known)?];
+        self.file.read_exact_at(&mut more, known)?;
+        Ok(more.is_empty() || only_tells(&more, &self.path, self.last_seq))
+    }
+
+    /// Whether the path still leads to the file that is open.
+    fn is_in_place(&self) -> Result<bool> {
+        let found = std::fs::symlink_metadata(&self.path).ok();
+        let own = self.file.metadata()?;
+        Ok(found.is_some_and(|f| (f.dev(), f.ino()) == (own.dev(), own.ino())))
+    }
+
+    fn replace_file(&mut self) -> Result<()> {
+        clear_the_way(&self.path)?;
+        replace(&self.path, &self.known)?;
+        self.file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .open(&self.path)?;
+        Ok(())
+    }
+
     /// Puts the file back to what is known to be in it, after somebody who has no business with it had the
-    /// chance to write, move or remove it. True when there was something to put back.
+    /// chance to write, move or remove it. True when there was something to put back, now or at a write since.
     ///
     /// # Errors
     /// When it cannot be read or written.
     pub fn mend(&mut self) -> Result<bool> {
-        let what = || format!("cannot put the journal {} back", self.path.display());
-        let found = std::fs::symlink_metadata(&self.path).ok();
-        let own = self.file.metadata().with_context(what)?;
-        let same = found.is_some_and(|f| (f.dev(), f.ino()) == (own.dev(), own.ino()));
-        if same {
-            let bytes = std::fs::read(&self.path).with_context(what)?;
+        let path = self.path.clone();
+        let what = || format!("cannot put the journal {} back", path.display());
+        let put_back = std::mem::take(&mut self.put_back);
+        let length = self.file.metadata().with_context(what)?.len();
+        if self.is_in_place().with_context(what)? && length <= self.known.len() as u64 + MOST_TOLD {
+            let bytes = std::fs::read(&path).with_context(what)?;
             if let Some(more) = bytes.strip_prefix(self.known.as_slice())
-                && (more.is_empty() || only_tells(more, &self.path, self.last_seq))
+                && (more.is_empty() || only_tells(more, &path, self.last_seq))
             {
-                return Ok(false);
+                return Ok(put_back);
             }
         }
-        clear_the_way(&self.path).with_context(what)?;
-        replace(&self.path, &self.known).with_context(what)?;
-        self.file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .open(&self.path)
-            .with_context(what)?;
+        self.replace_file().with_context(what)?;
         Ok(true)
     }
 }

@@ -21,6 +21,10 @@ const INFO_LIMIT: u64 = 64 * 1024;
 /// after it has gone from the table. Ample for both on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long one is waited for that has not said who it is: somebody's look at whether the lock is held (`veri status`)
+/// holds it for an instant, and a program that has just taken it is about to say.
+const GLANCE: Duration = Duration::from_millis(500);
+
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -119,7 +123,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock if nobody holds it; one whose holder has died is waited for. The folder must exist; the
+    /// Takes the lock if nobody holds it; one whose holder has died, or has not said who it is, is waited for. The folder must exist; the
     /// file is made when it is missing.
     ///
     /// # Errors
@@ -141,15 +145,19 @@ impl Lock {
             );
             return Err(Bail::new(Cause::StorageFailed, said).into());
         }
-        let until = Instant::now() + PATIENCE;
+        let began = Instant::now();
         let mut locked = loop {
             let file = open(path).with_context(context)?;
             if let Some(locked) = Locked::alone(file).with_context(context)? {
                 break locked;
             }
             let info = read_info(&mut open(path).with_context(context)?);
-            let dead = info.as_ref().is_some_and(LockInfo::is_dead);
-            if !dead || Instant::now() >= until {
+            let patience = match &info {
+                None => GLANCE,
+                Some(info) if info.is_dead() => PATIENCE,
+                Some(_) => Duration::ZERO,
+            };
+            if began.elapsed() >= patience {
                 return Ok(Err(Holder { info }));
             }
             pause();
@@ -302,6 +310,17 @@ mod tests {
             assert!(bail.detail.contains("move it away"), "{}", bail.detail);
             let _ = std::fs::remove_file(&path);
         }
+    }
+
+    #[test]
+    fn somebodys_look_at_the_lock_is_not_taken_for_a_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        drop(Lock::try_acquire(&path, &info("a")).unwrap().unwrap());
+        let looking = File::open(&path).unwrap();
+        looking.lock_shared().unwrap();
+        let taken = Lock::acquire(&path, &info("b"), &mut || looking.unlock().unwrap());
+        assert!(taken.unwrap().is_ok());
     }
 
     #[test]

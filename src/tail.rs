@@ -1,9 +1,11 @@
-//! The end of a file that an untrusted process wrote: its bytes, or as text for developers and people.
+//! Files that an untrusted process wrote, or has put something else in the place of: the end of one, its bytes or as text
+//! for developers and people; or all of one that is known to be small.
 
 use anyhow::{Context, bail};
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use std::fs::OpenOptions;
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -16,22 +18,50 @@ use std::path::Path;
 /// When the file cannot be opened or read, or is not a regular file.
 pub fn tail(path: &Path, max: u64) -> anyhow::Result<(Vec<u8>, bool)> {
     let read = || -> anyhow::Result<(Vec<u8>, bool)> {
-        let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits())
-            .open(path)?;
-        let about = file.metadata()?;
-        if !about.is_file() {
+        let Some((mut file, length)) = open(path)? else {
             bail!("it is not a regular file");
-        }
-        let skipped = about.len().saturating_sub(max);
+        };
+        let skipped = length.saturating_sub(max);
         file.seek(SeekFrom::Start(skipped))?;
         let mut bytes = Vec::new();
         file.take(max).read_to_end(&mut bytes)?;
         Ok((bytes, skipped > 0))
     };
     read().with_context(|| format!("reading the end of {}", path.display()))
+}
+
+/// All of a file, as [`tail`] reads; None when it is a link, a folder, a pipe or a device, or longer than `max` bytes.
+///
+/// # Errors
+/// When it is not there (`NotFound`), or cannot be opened or read.
+pub fn whole(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match open(path) {
+        Ok(Some((file, length))) if length <= max => file,
+        Ok(_) => return Ok(None),
+        // A link; or a socket, or a device that is not there.
+        Err(e)
+            if [Errno::ELOOP, Errno::ENXIO]
+                .map(|e| Some(e as i32))
+                .contains(&e.raw_os_error()) =>
+        {
+            return Ok(None);
+        }
+        Err(e) => return Err(e),
+    };
+    let mut bytes = Vec::new();
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= max).then_some(bytes))
+}
+
+/// Opens a file, following no link and waiting for nobody; gives its length, too. None for what is no regular file.
+fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)?;
+    let about = file.metadata()?;
+    Ok(about.is_file().then_some((file, about.len())))
 }
 
 /// The last lines of a log, at most `limit` bytes of them, after a line that says where the whole is. Escape sequences
@@ -145,6 +175,8 @@ mod tests {
         assert_eq!(tail(&path, 4).unwrap(), (b"6789".to_vec(), true));
         assert_eq!(tail(&path, 10).unwrap(), (b"0123456789".to_vec(), false));
         assert_eq!(tail(&path, 0).unwrap(), (vec![], true));
+        assert_eq!(whole(&path, 10).unwrap(), Some(b"0123456789".to_vec()));
+        assert_eq!(whole(&path, 9).unwrap(), None);
     }
 
     #[test]
@@ -157,6 +189,10 @@ mod tests {
         let pipe = dir.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         for path in [link, pipe, dir.path().to_owned(), dir.path().join("none")] {
+            match whole(&path, 9) {
+                Ok(found) => assert_eq!(found, None),
+                Err(e) => assert_eq!(e.kind(), io::ErrorKind::NotFound),
+            }
             let error = tail(&path, 9).unwrap_err();
             assert!(
                 error.to_string().starts_with("reading the end of "),

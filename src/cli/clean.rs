@@ -3,7 +3,7 @@
 use super::whereabouts::{Place, here, places};
 use crate::config::Env;
 use crate::event::Kind;
-use crate::git::{Repo, WorkTree};
+use crate::git::{Repo, WorkTree, tree};
 use crate::ground::disk;
 use crate::leaf::{self, End, Records};
 use crate::lock::{Lock, LockInfo};
@@ -128,18 +128,18 @@ fn live_leaf(place: &Place) -> Result<Option<String>> {
 }
 
 /// Removes the worktree of a run whose lock is held: what a leaf did to git is put back, what is uncommitted goes to
-/// discarded, and the journal is kept.
+/// discarded, and the journal is kept, and the ledger where a person has edited it.
 fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Result<()> {
     let head = repo.git2().head()?.peel_to_commit()?.id();
     let stem = home.join("work").join(format!("issue-{}", place.issue));
     let tree = WorkTree::linked(repo, &place.tree, head)?.with_kept(stem);
-    if let Some(guard) = tree.open_guard()? {
+    if let Some(guard) = tree.open_guard()?.filter(|guard| guard.fits(&tree)) {
         let settled = guard.settle(&tree, place.issue)?;
         for said in settled.tampered.iter().chain(&settled.noted) {
             writeln!(out, "note     issue {}: {said}", place.issue)?;
         }
-        tree.drop_guard()?;
     }
+    tree.drop_guard()?;
     let now = tree.salvage()?;
     let why = "what was not committed when the worktree was removed";
     if let Some(kept) = tree.discard(place.issue, now, why)? {
@@ -149,39 +149,53 @@ fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Resul
             "note     issue {n}: uncommitted work is kept in {kept} (`veri discarded {n}`)"
         )?;
     }
-    if let Some(kept) = keep_journal(home, place)? {
+    let ledger = place.tdd().join(format!("issue-{}.md", place.issue));
+    let edited = ledger.is_file() && std::fs::read(&ledger)? != committed(&tree, place.issue)?;
+    for (what, file, extension) in [
+        ("edited ledger", ledger, "md"),
+        ("journal", place.journal(), "jsonl"),
+    ] {
+        if !file.is_file() || extension == "md" && !edited {
+            continue;
+        }
+        let kept = keep(home, place.issue, &file, extension)?;
         writeln!(
             out,
-            "note     issue {}: its journal is kept in {}",
+            "note     issue {}: its {what} is kept in {}",
             place.issue,
             kept.display()
         )?;
     }
-    let copy = tree.journal_copy();
-    tree.remove()?;
-    match std::fs::remove_file(&copy) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
+    // First the copy: without its journal it would bring back what is over.
+    match std::fs::remove_file(tree.journal_copy()) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+        _ => {}
     }
+    tree.remove()
 }
 
-/// Copies the journal to where it outlives its worktree, beside those of earlier runs of the issue.
-fn keep_journal(home: &Path, place: &Place) -> Result<Option<PathBuf>> {
-    let journal = place.journal();
-    if !journal.is_file() {
-        return Ok(None);
-    }
+/// The ledger as the worktree's commit has it; empty where it has none.
+fn committed(tree: &WorkTree, issue: u64) -> Result<Vec<u8>> {
+    let repo = tree.git2();
+    let commit = tree::of_commit(repo, tree.head()?)?;
+    let path = format!(".tdd/issue-{issue}.md");
+    let blob = tree::read_blob(repo, commit, path.as_bytes())?;
+    Ok(blob.unwrap_or_default())
+}
+
+/// Copies a file to where it outlives its worktree, beside those of earlier runs of the issue.
+fn keep(home: &Path, issue: u64, file: &Path, extension: &str) -> Result<PathBuf> {
     let folder = home.join("journals");
     std::fs::create_dir_all(&folder)?;
     let name = |number: u32| match number {
-        0 => folder.join(format!("issue-{}.jsonl", place.issue)),
-        n => folder.join(format!("issue-{}.{n}.jsonl", place.issue)),
+        0 => folder.join(format!("issue-{issue}.{extension}")),
+        n => folder.join(format!("issue-{issue}.{n}.{extension}")),
     };
     // The newest bears the plain name.
     let free = (0..u32::MAX).find(|n| !name(*n).exists()).unwrap_or(0);
     for number in (0..free).rev() {
         std::fs::rename(name(number), name(number + 1))?;
     }
-    std::fs::copy(&journal, name(0))?;
-    Ok(Some(name(0)))
+    std::fs::copy(file, name(0))?;
+    Ok(name(0))
 }

@@ -25,6 +25,11 @@ impl Run<'_> {
         format!(".tdd/issue-{}.md", self.issue_number)
     }
 
+    /// `issue-<n>.md`.
+    pub(super) fn ledger_name(&self) -> String {
+        format!("issue-{}.md", self.issue_number)
+    }
+
     /// The ledger as it is committed.
     pub(super) fn ledger_in_force(&self) -> Result<Ledger> {
         self.ledger_at(self.tree.head()?)?
@@ -39,6 +44,11 @@ impl Run<'_> {
     pub(super) fn write_ledger(&self, bytes: &[u8]) -> Result<()> {
         let path = self.tree.path().join(self.ledger_path());
         let what = || format!("cannot write the ledger {}", path.display());
+        if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            // Kept, and found when what a leaf did to `.tdd/` is undone.
+            let aside = tempfile::tempdir_in(self.tree.tdd()).with_context(what)?;
+            std::fs::rename(&path, aside.keep().join("ledger")).with_context(what)?;
+        }
         let mut new = tempfile::NamedTempFile::new_in(self.tree.tdd()).with_context(what)?;
         std::io::Write::write_all(&mut new, bytes).with_context(what)?;
         if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir()) {
@@ -220,9 +230,7 @@ impl Run<'_> {
         let commit = match made {
             Ok(Made::Commit(commit)) => commit,
             Ok(Made::Refused(reasons)) => {
-                if let Some(edit) = &edit {
-                    self.write_ledger(edit)?;
-                }
+                self.bring_edit_back()?;
                 return Ok((Event::CommitRefused { reasons }, Value::Null));
             }
             // What failed after the commit was made does not undo it.
@@ -231,7 +239,11 @@ impl Run<'_> {
                     self.say(Kind::Commit, format!("after the commit: {error:#}"))?;
                     commit
                 }
-                _ => return Err(error),
+                _ => {
+                    // What cannot be brought back now is by the next start.
+                    drop(self.bring_edit_back());
+                    return Err(error);
+                }
             },
         };
         self.crash_point("committed");

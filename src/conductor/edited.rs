@@ -9,21 +9,21 @@ use crate::event::{Kind, Line};
 use crate::git::{Guard, tree};
 use crate::ledger::Ledger;
 use crate::machine::{Stage, Work};
+use crate::tail::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::json;
 use std::io::ErrorKind;
 
-/// What is longer than this many bytes is no ledger, and is not read.
-const LARGEST: u64 = 64 << 20;
+/// The largest file that is taken for a ledger, in bytes.
+const LARGEST_LEDGER: u64 = 64 << 20;
 
 impl Run<'_> {
     /// Undoes a leaf's change of the ledger, a person's edit from before its launch kept. While something else
     /// runs, notes that a person writes into it change nothing that counts, and stay.
     pub(super) fn undo_ledger(&mut self, guard: &Guard, developer: bool) -> Result<()> {
         let path = self.ledger_path();
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let (before, now) = (guard.ledger(name), self.ledger_file()?);
+        let (before, now) = (guard.ledger(&self.ledger_name()), self.ledger_file()?);
         let Some(before) = before.filter(|before| Some(before) != now.as_ref()) else {
             return Ok(());
         };
@@ -50,12 +50,14 @@ impl Run<'_> {
 
     /// Puts the working tree back to the last commit and lays a tree on top; a person's edit of the ledger stays.
     pub(super) fn restore(&self, tree: Option<Oid>) -> Result<()> {
-        let edit = self.edit_since(self.tree.head()?)?;
-        self.tree.restore(tree)?;
-        match edit {
-            Some(bytes) => self.write_ledger(&bytes),
-            None => Ok(()),
+        let Some(edit) = self.edit_since(self.tree.head()?)? else {
+            return self.tree.restore(tree);
+        };
+        // It is in its file before, after and meanwhile: nothing else knows of it.
+        if self.ledger_file()?.as_ref() != Some(&edit) {
+            self.write_ledger(&edit)?;
         }
+        self.tree.restore_beside(tree, &self.ledger_name())
     }
 
     /// The same after the commit of a step whose ledger was `before`: the edit gets the tick, too, unless it
@@ -87,7 +89,12 @@ impl Run<'_> {
         }
         let now = self.ledger_file()?;
         let now = now.map(|bytes| self.without_own_tick(bytes, &committed));
-        Ok(now.filter(|bytes| *bytes != committed))
+        let Some(edited) = now.filter(|bytes| *bytes != committed) else {
+            return Ok(None);
+        };
+        let blob = self.tree.blob_of(&self.ledger_path(), &edited)?;
+        let same = blob == Oid::hash_object(git2::ObjectType::Blob, &committed)?;
+        Ok((!same).then_some(edited))
     }
 
     /// A commit writes the ledger: a person's edit is kept before, and found again after a crash.
@@ -97,15 +104,43 @@ impl Run<'_> {
         self.write(entry)
     }
 
-    /// The edit that was kept for the commit that is under way.
+    /// Brings a kept edit back into its file, when the commit came to nothing or was cut off. What a person has written
+    /// there since is newer, and stays.
+    pub(super) fn bring_edit_back(&mut self) -> Result<()> {
+        let Some(edit) = self.kept_edit() else {
+            return Ok(());
+        };
+        let committed = self.committed_ledger(self.tree.head()?)?;
+        let is_ours = |now: Vec<u8>| {
+            let committed = committed.as_deref().unwrap_or_default();
+            self.without_own_tick(now, committed) == committed
+        };
+        let now = self.ledger_file()?;
+        if now.clone().is_none_or(is_ours) {
+            self.write_ledger(&edit)?;
+        } else if now.as_ref() != Some(&edit) {
+            let blob = self.tree.git2().blob(&edit)?;
+            self.say(
+                Kind::Commit,
+                format!(
+                    "the ledger was edited once more; the edit before that is kept as object {blob}"
+                ),
+            )?;
+        }
+        let fields = json!({ "edit_back": true });
+        self.write(Entry::new(Kind::Commit, Default::default(), fields))
+    }
+
+    /// The edit that was kept for the commit that is under way, and is not in its file again.
     fn kept_edit(&self) -> Option<Vec<u8>> {
         let is_over = |l: &Line| {
             let input = l.fields.get("input");
-            input.is_some_and(|i| {
-                ["committed", "commit-refused", "ledger-read"]
-                    .iter()
-                    .any(|event| i.get(event).is_some())
-            })
+            l.fields.contains_key("edit_back")
+                || input.is_some_and(|i| {
+                    ["committed", "commit-refused", "ledger-read"]
+                        .iter()
+                        .any(|event| i.get(event).is_some())
+                })
         };
         let mut since = self.lines.iter().rev().take_while(|l| !is_over(l));
         let name = since.find_map(|l| l.fields.get("edit")?.as_str())?;
@@ -136,15 +171,11 @@ impl Run<'_> {
         tree::read_blob(repo, whole, self.ledger_path().as_bytes())
     }
 
-    /// The ledger as it stands in the working tree; a folder, a pipe or what was blown up in its place is none.
+    /// The ledger in the working tree; None where there is none, or something else in its place.
     pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
         let path = self.tree.path().join(self.ledger_path());
-        let is_none = |meta: std::fs::Metadata| !meta.is_file() || meta.len() > LARGEST;
-        if std::fs::symlink_metadata(&path).is_ok_and(is_none) {
-            return Ok(None);
-        }
-        match std::fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
+        match whole(&path, LARGEST_LEDGER) {
+            Ok(bytes) => Ok(bytes),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
         }

@@ -1,6 +1,7 @@
 //! How an effect can fail, and the cause that follows: from recorded facts, never from prose.
 
 use crate::cause::{Bail, Cause};
+use crate::leaf::AlreadyRunning;
 use crate::machine::Effect;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,10 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     if let Some(bail) = bail.or_else(|| error.chain().find_map(|e| e.downcast_ref::<Bail>())) {
         // The context above says what was attempted; the bail says the rest.
         return Some(bail.clone());
+    }
+    let mut chain = error.chain();
+    if let Some(running) = chain.find_map(|e| e.downcast_ref::<AlreadyRunning>()) {
+        return Some(Bail::needs_user(running.to_string()));
     }
     if let Some(failed) = error.downcast_ref::<SetupFailed>() {
         return Some(Bail::needs_user(failed.to_string()));
@@ -113,6 +118,15 @@ mod tests {
         let bail = classify(&error, &Effect::ReadLedger, &own);
         assert_eq!(bail.cause, Cause::StorageFailed);
         assert!(bail.detail.contains("work is gone"), "{}", bail.detail);
+    }
+
+    #[test]
+    fn a_leaf_that_somebody_else_has_started_is_for_a_person_to_end_and_no_fault_of_git() {
+        let name = "develop-red".to_owned();
+        let error = anyhow::Error::from(AlreadyRunning { name }).context("launching");
+        let bail = classify(&error, &Effect::ReadLedger, &[]);
+        assert_eq!(bail.cause, Cause::NeedsUser);
+        assert!(bail.detail.contains("veri leaf wait develop-red"));
     }
 
     #[test]

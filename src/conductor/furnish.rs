@@ -80,10 +80,9 @@ impl Run<'_> {
         }
     }
 
+    /// It goes with the worktree: one that is made anew has no dependency folders.
     fn key_file(&self) -> PathBuf {
-        self.home
-            .join("work")
-            .join(format!("issue-{}.setup", self.issue_number))
+        self.tree.git_dir().join("veri-setup")
     }
 
     /// `ground.env_file`, for developers as for suites.

@@ -35,6 +35,9 @@ mod telling;
 mod unwind;
 mod whose;
 
+#[cfg(test)]
+mod tests;
+
 pub use again::resume_command;
 
 use crate::config::Env;
@@ -106,7 +109,7 @@ pub struct Ended {
 
 /// Runs the conductor to its end, telling of every journal line as it is written.
 pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line)) -> Ended {
-    match start::open(ask, watch) {
+    match start::open(ask, watch, signals::Asked::listen) {
         Ok(run) => run.drive(),
         Err(refused) => refused,
     }

@@ -9,7 +9,7 @@ use crate::journal::Vouched;
 use crate::leaf::{self, End, KillWhy, LaunchId, Records};
 use crate::machine::{At, Effect, Ending, Event, Renew, Stage};
 use crate::plan::Plan;
-use crate::role::Role;
+use crate::role::{Phase, Role, leaf_name};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -18,8 +18,16 @@ use std::time::{Duration, SystemTime};
 /// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// The leaves, and what is run for them, that a conductor launches in the working tree's records.
-const OWN_LEAVES: [&str; 4] = ["plan", "develop-", "verify-", "setup"];
+/// Whether a conductor launches a leaf of this name in the working tree's records: each role, and what is run for them.
+/// Any other is a person's own.
+fn is_own_leaf(name: &str) -> bool {
+    let phases = [Phase::Plan, Phase::Red, Phase::Green, Phase::Refactor];
+    let roles = [Role::Planner, Role::Developer, Role::Verifier];
+    name == "setup"
+        || roles
+            .iter()
+            .any(|role| phases.iter().any(|phase| leaf_name(*role, *phase) == name))
+}
 
 /// What was found while the journal was opened.
 pub(super) struct Left {
@@ -38,6 +46,8 @@ impl Run<'_> {
     pub(super) fn begin(&mut self, left: &Left, plan: Option<Plan>) -> Result<()> {
         let limits = self.settings.limits(self.ask.plan_only);
         let fresh = matches!(self.state.at, At::New);
+        // Before this start has a line of its own: the last one tells whose locks they are.
+        self.remove_dead_locks()?;
         if let Some(torn) = &left.torn {
             let said = format!(
                 "a torn last line of the journal was set aside in {}",
@@ -45,7 +55,6 @@ impl Run<'_> {
             );
             self.say(Kind::Resume, said)?;
         }
-        self.remove_dead_locks()?;
         self.write_what_is_owed(&left.owed)?;
         let unwinding = self.state.at.clone();
         self.settle_open_launch()?;
@@ -59,6 +68,7 @@ impl Run<'_> {
                 self.tree.journal_copy().display()
             ))?,
         }
+        self.bring_edit_back()?;
         self.take_tree_back()?;
         if fresh {
             let fields = json!({ "resume": self.resume_command() });
@@ -121,13 +131,14 @@ impl Run<'_> {
 
     /// Ends what git calls of a killed conductor left running (a hook), and removes the locks they held.
     fn remove_dead_locks(&mut self) -> Result<()> {
-        let since = match self.lines.last() {
+        // `veri leaf` may have told something since, and is no start.
+        let last = self.lines.iter().rev();
+        let mut last = last.filter_map(|l| Some((l, LaunchId::parse(&l.run)?)));
+        let since = match last.next() {
             None => SystemTime::UNIX_EPOCH,
-            Some(last) if last.fields.contains_key("ending") => return Ok(()),
-            Some(last) => {
-                if let Some(run) = LaunchId::parse(&last.run) {
-                    leaf::sweep_launch(&run);
-                }
+            Some((last, _)) if last.fields.contains_key("ending") => return Ok(()),
+            Some((last, run)) => {
+                leaf::sweep_launch(&run);
                 let first = self.lines.iter().find(|l| l.run == last.run);
                 let began = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
                 let millis = began.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
@@ -199,9 +210,7 @@ impl Run<'_> {
         let records = Records::new(self.tree.tdd())?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             let name = &listed.started.leaf;
-            if listed.end != End::StillRunning
-                || !OWN_LEAVES.iter().any(|own| name.starts_with(own))
-            {
+            if listed.end != End::StillRunning || !is_own_leaf(name) {
                 continue;
             }
             let launch = listed.started.launch.as_str();

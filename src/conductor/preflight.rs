@@ -5,7 +5,7 @@
 
 use super::run::{Ready, Run};
 use super::snapshot::{self, InForce};
-use super::{checks, whose};
+use super::{checks, start, whose};
 use crate::agent::{Agent, Agents, Origin};
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;
@@ -229,6 +229,7 @@ impl Run<'_> {
                 .into());
             }
         };
+        start::has_no_runtime_files(self.repo.git2(), tip)?;
         Ok(Start { base, tip, ledger })
     }
 

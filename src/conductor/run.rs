@@ -14,7 +14,7 @@ use crate::git::{Base, Guard, Repo, WorkTree};
 use crate::ground::Ground;
 use crate::journal::{Journal, Source};
 use crate::leaf::KillWhy;
-use crate::lock::Lock;
+use crate::lock::{Lock, Locked};
 use crate::machine::{At, Effect, Ending, Event, State, next};
 use crate::prompt::Templates;
 use crate::role::{Claim, StopMode};
@@ -63,7 +63,7 @@ pub(super) struct Run<'a> {
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
-    pub(super) _lock: Lock,
+    pub(super) _locks: (Lock, Option<Locked>),
 }
 
 /// What this start has established itself, and need not take the journal's word for.
@@ -235,18 +235,18 @@ impl Run<'_> {
         if self.told_stop.is_some_and(|told| told >= mode) {
             return Ok(());
         }
-        let first = self.told_stop.is_none();
-        self.told_stop = Some(mode);
+        let publishing = matches!(self.state.at, At::Publishing);
+        // A developer may be at work beside the journal: nothing of its making is built upon.
+        self.mend_journal()?;
+        self.feed(Event::StopAsked { mode }, None, Value::Null)?;
+        // From here on it is known; had it failed, it would be asked for again at the next look.
+        let first = self.told_stop.replace(mode).is_none();
         if let (true, stop::Request::Doubtful(why)) = (first, request) {
             self.say(
                 Kind::Stop,
                 format!("a stop request is there but no mode ({why}); it counts as at-ledger"),
             )?;
         }
-        let publishing = matches!(self.state.at, At::Publishing);
-        // A developer may be at work beside the journal: nothing of its making is built upon.
-        self.mend_journal()?;
-        self.feed(Event::StopAsked { mode }, None, Value::Null)?;
         if publishing {
             self.say(
                 Kind::Stop,
@@ -275,7 +275,7 @@ impl Run<'_> {
 
     /// A look at what is asked for while a leaf or suite runs: whether to end it.
     pub(super) fn glance(&mut self) -> Option<KillWhy> {
-        // What cannot be journalled now is tried again at the next effect, and fails there.
+        // What cannot be journalled now is tried again at the next look, and fails at the next effect.
         drop(self.look_for_stops());
         let publishing = matches!(self.state.at, At::Publishing);
         (!publishing && self.stop_mode() == Some(StopMode::Now)).then_some(KillWhy::Stop)

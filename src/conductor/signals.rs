@@ -22,6 +22,15 @@ impl Asked {
         }
     }
 
+    /// Listens to nothing: a test's own signals are its runner's.
+    #[cfg(test)]
+    pub(super) fn nothing() -> Asked {
+        Asked {
+            signals: None,
+            count: 0,
+        }
+    }
+
     /// The strongest mode that was asked for by now.
     pub(super) fn mode(&mut self) -> Option<StopMode> {
         if let Some(signals) = &mut self.signals {

@@ -1,17 +1,19 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
+use super::again::quoted;
 use super::failures::known_cause;
 use super::pick_up::Left;
 use super::run::{Run, Seen};
 use super::settings::Settings;
 use super::signals::Asked;
+use super::whose::{NAMED, listed};
 use super::{Ask, Ended, IssueArg, snapshot};
 use crate::cause::{Bail, Cause};
 use crate::config::{self, Config};
 use crate::event::Line;
 use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
-use crate::git::{Repo, WorkTree};
+use crate::git::{Repo, WorkTree, tree};
 use crate::journal::{Journal, Source};
 use crate::leaf::{self, LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
@@ -21,9 +23,13 @@ use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Opens a run, or says why there is none.
-pub(super) fn open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Run<'a>, Ended> {
-    match try_open(ask, watch) {
+/// Opens a run, or says why there is none. `listen` begins to listen to the terminal's signals.
+pub(super) fn open<'a>(
+    ask: &'a Ask,
+    watch: &'a mut dyn FnMut(&Line),
+    listen: fn() -> Asked,
+) -> Result<Run<'a>, Ended> {
+    match try_open(ask, watch, listen) {
         Ok(Ok(run)) => Ok(run),
         Ok(Err(ended)) => Err(ended),
         Err(error) => Err(refused(&error)),
@@ -52,7 +58,11 @@ fn refused(error: &anyhow::Error) -> Ended {
     }
 }
 
-fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<Run<'a>, Ended>> {
+fn try_open<'a>(
+    ask: &'a Ask,
+    watch: &'a mut dyn FnMut(&Line),
+    listen: fn() -> Asked,
+) -> Result<Result<Run<'a>, Ended>> {
     leaf::take_in_orphans();
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
     let run = LaunchId::random()?;
@@ -130,6 +140,10 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
             work.join(format!("issue-{issue_number}")),
         )
     };
+    let head = repo.git2().head()?.peel_to_commit()?.id();
+    if ask.here || !tree_path.exists() {
+        has_no_runtime_files(repo.git2(), head)?;
+    }
     if let Some(folder) = lock_path.parent() {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -149,12 +163,24 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
             }));
         }
     };
-    let head = repo.git2().head()?.peel_to_commit()?.id();
     let tree = if ask.here {
         WorkTree::here(&repo)?
     } else {
         WorkTree::linked(&repo, &tree_path, head)?
     };
+    // Where a folder cannot be locked, the file alone has to do.
+    let held = tree.hold();
+    if let Ok(None) = held {
+        return Ok(Err(Ended {
+            exit: exit::ALREADY_RUNNING,
+            last_words: vec![format!(
+                "already running: another process works in {}, and the file of its lock was removed (`veri status \
+                 {issue_number}`, `veri stop {issue_number}`)",
+                tree.path().display()
+            )],
+        }));
+    }
+    has_no_runtime_files(tree.git2(), tree.head()?)?;
     let tree = tree
         .with_own_files(known_own)
         .with_own_files(own_files(&repo, &settings, ask))
@@ -190,7 +216,7 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         lines,
         state,
         watch,
-        signals: Asked::listen(),
+        signals: listen(),
         started: Instant::now(),
         last_words: Vec::new(),
         ready: None,
@@ -200,7 +226,7 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
         seen: Seen::default(),
         told_stop: None,
         answered: false,
-        _lock: lock,
+        _locks: (lock, held.ok().flatten()),
     };
     let left = Left {
         torn,
@@ -210,6 +236,23 @@ fn try_open<'a>(ask: &'a Ask, watch: &'a mut dyn FnMut(&Line)) -> Result<Result<
     };
     run.begin(&left, given_plan)?;
     Ok(Ok(run))
+}
+
+/// Files of `.tdd/` that somebody committed would be taken for what a run has recorded, and come back whenever the tree
+/// is put back.
+pub(super) fn has_no_runtime_files(repo: &git2::Repository, commit: git2::Oid) -> Result<()> {
+    let files = tree::runtime_files(repo, tree::of_commit(repo, commit)?)?;
+    if files.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> = files.iter().take(NAMED).map(|f| quoted(f)).collect();
+    Err(Bail::needs_user(format!(
+        "The commit {commit} holds what only a run may write, and what no commit ever holds:\n{}\nTake it out (`git rm -r \
+         --cached {}`, then commit), and run again.",
+        listed(&files),
+        named.join(" ")
+    ))
+    .into())
 }
 
 /// Where what is kept of a run outside its working tree begins. The journal of a checkout is of all its issues.

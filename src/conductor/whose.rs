@@ -13,7 +13,7 @@ use anyhow::Result;
 use git2::Oid;
 
 /// How many paths a message names.
-const NAMED: usize = 20;
+pub(super) const NAMED: usize = 20;
 
 /// What is in the working tree and not the run's.
 pub(super) struct Foreign {

@@ -214,11 +214,19 @@ impl WorkTree {
 
     /// The blob of the ledger as git would commit it, filters applied.
     fn ledger_blob(&self, commit: &Commit<'_>) -> Result<Oid> {
+        self.blob_of(commit.ledger_path, commit.ledger)
+    }
+
+    /// The blob that git makes of the content of a file, filters applied: what differs in line ends alone may be the same.
+    ///
+    /// # Errors
+    /// git-failed.
+    pub fn blob_of(&self, path: &str, content: &[u8]) -> Result<Oid> {
         let tool = self
             .git
             .quiet(["hash-object", "-w", "--stdin"])
-            .arg(format!("--path={}", commit.ledger_path))
-            .stdin(commit.ledger);
+            .arg(format!("--path={path}"))
+            .stdin(content);
         let out = run::must(tool, "storing the ledger")?;
         Ok(Oid::from_str(&out.stdout_text())?)
     }

@@ -6,7 +6,9 @@ use super::frame::Frame;
 use super::run;
 use super::snapshot::{Watched, hex, path_bytes};
 use super::stage;
+use super::tree;
 use super::worktree::WorkTree;
+use crate::tail::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde::{Deserialize, Serialize};
@@ -236,12 +238,10 @@ impl WorkTree {
     /// io errors.
     pub fn open_guard(&self) -> Result<Option<Guard>> {
         let file = self.guard_file();
-        // Somebody's folder or pipe in its place is no guard either.
-        if !fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file()) {
-            return Ok(None);
-        }
-        match fs::read(&file) {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        match whole(&file, u64::MAX) {
+            // Somebody's folder or pipe in its place is no guard either.
+            Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e).with_context(|| format!("{} cannot be read", file.display())),
         }
     }
@@ -391,7 +391,6 @@ impl Hooks {
 /// What stands at the top of `.tdd/`, without what changes while a leaf runs: the records of leaves, the journal
 /// (which its writer mends), a stop request.
 pub(super) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
-    const RECORDS: &[&str] = &["pid", "exit", "out", "err", "lock"];
     let entries = match fs::read_dir(tdd) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -400,15 +399,8 @@ pub(super) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let record = path
-            .extension()
-            .is_some_and(|e| RECORDS.iter().any(|r| e == *r));
-        let name = path
-            .file_name()
-            .and_then(|n| n.to_str())
-            .unwrap_or_default();
-        let own = matches!(name, "runs" | "stop" | "lock") || name.starts_with("events.");
-        if !record && !own {
+        let name = path.file_name().and_then(|n| n.to_str());
+        if !name.is_some_and(tree::is_record) {
             paths.push(path);
         }
     }

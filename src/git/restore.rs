@@ -23,7 +23,19 @@ impl WorkTree {
     /// # Errors
     /// git-failed; io errors.
     pub fn restore(&self, tree: Option<Oid>) -> Result<()> {
-        self.back_to_head()?;
+        self.restore_except(tree, None)
+    }
+
+    /// The same, but the file `.tdd/<ledger>` stays as it is, to the byte and at any moment.
+    ///
+    /// # Errors
+    /// As `restore`.
+    pub fn restore_beside(&self, tree: Option<Oid>, ledger: &str) -> Result<()> {
+        self.restore_except(tree, Some(ledger))
+    }
+
+    fn restore_except(&self, tree: Option<Oid>, ledger: Option<&str>) -> Result<()> {
+        self.back_to_head(ledger)?;
         let Some(wanted) = tree else { return Ok(()) };
         let head = tree::of_commit(&self.git2, self.head()?)?;
         let full = tree::with_tdd_of(&self.git2, wanted, head)?;
@@ -70,7 +82,7 @@ impl WorkTree {
         lay(&index, ours_full, full)
     }
 
-    fn back_to_head(&self) -> Result<()> {
+    fn back_to_head(&self, ledger: Option<&str>) -> Result<()> {
         run::must(
             self.git
                 .quiet(["read-tree", "--reset", "HEAD"])
@@ -82,7 +94,11 @@ impl WorkTree {
         for own in kept {
             exclude(&mut paths, own.strip_suffix(b"/").unwrap_or(own));
         }
-        self.check_out(&paths)?;
+        let mut tracked = paths.clone();
+        if let Some(ledger) = ledger {
+            exclude(&mut tracked, format!("{TDD}/{ledger}").as_bytes());
+        }
+        self.check_out(&tracked)?;
         exclude(&mut paths, TDD.as_bytes());
         self.clean(&paths)?;
         self.remove_new_ledgers()

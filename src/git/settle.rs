@@ -12,6 +12,7 @@ use super::snapshot::{self, Content, Watched};
 use super::stage;
 use super::undone::keep_commit;
 use super::worktree::WorkTree;
+use crate::tail::whole;
 use anyhow::Result;
 use git2::Oid;
 use std::collections::BTreeSet;
@@ -246,9 +247,8 @@ impl Guard {
 
     fn index_back(&self, wt: &WorkTree) -> Result<()> {
         let index = wt.git_dir.join("index");
-        // By its length first: nobody reads what was blown up.
-        let length = fs::metadata(&index).map_or(0, |meta| meta.len());
-        if length == self.index.len() as u64 && fs::read(&index).unwrap_or_default() == self.index {
+        let now = whole(&index, u64::MAX).ok().flatten();
+        if now.unwrap_or_default() == self.index {
             return Ok(());
         }
         let content = if self.index.is_empty() {

@@ -17,6 +17,16 @@ pub(super) fn is_ledger(name: &str) -> bool {
     name.starts_with("issue-") && name.ends_with(".md")
 }
 
+/// Whether a file at the top of `.tdd/` changes while a leaf runs, by its name: the records of leaves, the journal, a stop
+/// request, a lock.
+pub(super) fn is_record(name: &str) -> bool {
+    let of_a_leaf = ["pid", "exit", "out", "err", "lock"];
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| of_a_leaf.contains(&extension))
+        || matches!(name, "runs" | "stop" | "lock")
+        || name.starts_with("events.")
+}
+
 /// The tree of a commit.
 ///
 /// # Errors
@@ -67,6 +77,28 @@ pub fn read_blob(repo: &Repository, tree: Oid, path: &[u8]) -> Result<Option<Vec
         Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
         Err(e) => Err(e.into()),
     }
+}
+
+/// What a full tree has of `.tdd/` that only a run may write, as paths; or something else in the folder's place.
+///
+/// # Errors
+/// When the tree cannot be read.
+pub fn runtime_files(repo: &Repository, full: Oid) -> Result<Vec<String>> {
+    let full = find(repo, full)?;
+    let Some(tdd) = full.get_name(TDD) else {
+        return Ok(Vec::new());
+    };
+    if tdd.kind() != Some(ObjectType::Tree) {
+        return Ok(vec![TDD.to_owned()]);
+    }
+    let below = find(repo, tdd.id())?;
+    let names = below.iter().map(|entry| shown(entry.name_bytes()));
+    // `issue-42-timeout` and its like are in force; the ledgers are what is meant to be committed.
+    let runtime = |name: &String| is_record(name) || name.starts_with("issue-") && !is_ledger(name);
+    Ok(names
+        .filter(runtime)
+        .map(|name| format!("{TDD}/{name}"))
+        .collect())
 }
 
 /// How a path differs between two trees.

@@ -5,16 +5,21 @@ use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
 use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
+use crate::lock::Locked;
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The lines that keep runtime files out of `git status`, but never the ledger.
 const EXCLUDED: &str = "# Runtime files of veri, never its ledgers\n/.tdd/*\n!/.tdd/issue-*.md\n";
+
+/// How long the locks of a program that was killed may outlive it: until a child that it was just starting has become
+/// its program. Ample on a busy machine.
+const DYING: Duration = Duration::from_secs(5);
 
 /// A working tree of the person's repository in which veri works.
 pub struct WorkTree {
@@ -263,6 +268,25 @@ impl WorkTree {
             run::words(&out)
         ))
         .into())
+    }
+
+    /// Holds the working tree for this program, beside a lock whose file lies within a leaf's reach: its git folder is
+    /// locked, which nobody can take away unnoticed. None when another program holds it; one that has just died is
+    /// waited for.
+    ///
+    /// # Errors
+    /// When the folder cannot be locked (a file system on which folders cannot).
+    pub(crate) fn hold(&self) -> io::Result<Option<Locked>> {
+        let until = Instant::now() + DYING;
+        loop {
+            if let Some(held) = Locked::alone(fs::File::open(&self.git_dir)?)? {
+                return Ok(Some(held));
+            }
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Removes veri's own linked worktree, with everything in it, and its registration.

@@ -3,9 +3,10 @@
 //! A line is written to the copy first. So a line that stands in the journal alone is not the conductor's, however
 //! well it is formed; and one that stands in the copy alone is, whose writing was cut off.
 
-use super::{clear_the_way, is_file, only_tells, parse, replace};
+use super::{MOST_TOLD, clear_the_way, only_tells, parse, replace};
 use crate::event::{Kind, Line};
 use crate::role::Role;
+use crate::tail::whole;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -35,11 +36,8 @@ impl Copy {
     /// The copy of a journal that holds `known`.
     pub(super) fn of(path: &Path, known: &[u8]) -> Result<Copy> {
         let what = || format!("cannot keep the copy {} of the journal", path.display());
-        // By its length first: nobody reads what was blown up.
-        let same_length =
-            std::fs::metadata(path).is_ok_and(|meta| meta.len() == known.len() as u64);
-        let same = || std::fs::read(path).is_ok_and(|held| held == known);
-        if !(is_file(path) && same_length && same()) {
+        let held = whole(path, known.len() as u64).ok().flatten();
+        if held.as_deref() != Some(known) {
             clear_the_way(path).with_context(what)?;
             replace(path, known).with_context(what)?;
         }
@@ -89,16 +87,19 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
             copy.display()
         )
     };
-    let regular = is_file(path);
+    let kept = match whole(copy, u64::MAX) {
+        Ok(kept) => whole_lines(&kept.unwrap_or_default()).to_vec(),
+        Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(e) => return Err(e).with_context(what),
+    };
+    let most = kept.len() as u64 + MOST_TOLD;
+    let regular = std::fs::symlink_metadata(path)
+        .is_ok_and(|meta| meta.is_file() && (kept.is_empty() || meta.len() <= most));
     let there = match regular {
         true => std::fs::read(path).with_context(what)?,
         false => Vec::new(),
     };
     let now = whole_lines(&there);
-    let kept = match is_file(copy) {
-        true => whole_lines(&std::fs::read(copy).with_context(what)?).to_vec(),
-        false => Vec::new(),
-    };
     let Some(vouched) = parse(&kept, copy, 0).ok().filter(|lines| !lines.is_empty()) else {
         return without_copy(path, &there, now);
     };

@@ -235,6 +235,107 @@ fn a_forged_input_counts_for_nothing_whether_anybody_is_at_work_or_not() {
 }
 
 #[test]
+fn a_line_of_ours_that_follows_a_forged_one_does_not_vouch_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, mut journal) = kept(dir.path());
+    let good = std::fs::read(&path).unwrap();
+    let spoil: [&dyn Fn(); 5] = [
+        &|| forge(&path),
+        &|| {
+            std::fs::write(
+                &path,
+                [&std::fs::read(&path).unwrap()[..], b"{\"v\":1"].concat(),
+            )
+            .unwrap()
+        },
+        &|| std::fs::write(&path, &good[1..]).unwrap(),
+        &|| std::fs::remove_file(&path).unwrap(),
+        &|| {
+            std::fs::remove_file(&path)
+                .and_then(|()| std::fs::create_dir(&path))
+                .unwrap()
+        },
+    ];
+    for (seq, spoil) in (3..).zip(spoil) {
+        spoil();
+        assert_eq!(append(&mut journal, Kind::Stop).seq, seq);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(std::str::from_utf8(&good).unwrap()));
+        assert!(!text.contains("forged"), "{text}");
+        assert_eq!(std::fs::read_to_string(&copy).unwrap(), text);
+        assert!(journal.mend().unwrap(), "it is told afterwards");
+        assert!(!journal.mend().unwrap(), "once");
+    }
+    drop(journal);
+    let (_, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+    assert_eq!((vouched, lines.len()), (Vouched::Whole, 7));
+    // What `veri leaf` tells meanwhile stays, and is counted.
+    let (mut journal, ..) = Journal::open_kept(&path, &copy).unwrap();
+    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    assert_eq!(append(&mut journal, Kind::Stop).seq, 9);
+    assert!(!journal.mend().unwrap());
+}
+
+#[test]
+fn a_line_that_tells_has_nothing_in_it_that_anything_could_be_concluded_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, mut journal) = kept(dir.path());
+    let tell = |key: &str| {
+        let fields = Map::from_iter([(key.to_owned(), Value::from(true))]);
+        let mut other = Journal::open(&path).unwrap().0;
+        let subject = Subject::default();
+        other
+            .append(&source(), &subject, Kind::Exit, fields)
+            .unwrap();
+    };
+    for key in [
+        "settled",
+        "put_back",
+        "head_tree",
+        "finding",
+        "edit",
+        "intent",
+    ] {
+        tell(key);
+        assert!(journal.mend().unwrap(), "{key}");
+    }
+    for key in ["leaf", "launch", "end"] {
+        tell(key);
+        assert!(!journal.mend().unwrap(), "{key}");
+    }
+    drop(journal);
+    assert_eq!(Journal::open_kept(&path, &copy).unwrap().2, Vouched::Whole);
+    tell("settled");
+    assert_eq!(
+        Journal::open_kept(&path, &copy).unwrap().2,
+        Vouched::PutBack
+    );
+}
+
+#[test]
+fn a_journal_that_somebody_blew_up_is_not_read_into_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, mut journal) = kept(dir.path());
+    let good = std::fs::read(&path).unwrap();
+    // Sparse: it takes no room on the disk, and would take all of the memory.
+    let blow_up = || {
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+    };
+    blow_up();
+    assert!(journal.mend().unwrap());
+    assert_eq!(std::fs::read(&path).unwrap(), good);
+    blow_up();
+    append(&mut journal, Kind::Stop);
+    let good = std::fs::read(&path).unwrap();
+    drop(journal);
+    blow_up();
+    let (_, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+    assert_eq!((vouched, lines.len()), (Vouched::PutBack, 3));
+    assert_eq!(std::fs::read(&path).unwrap(), good);
+}
+
+#[test]
 fn a_line_whose_writing_was_cut_off_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let (path, copy, journal) = kept(dir.path());

@@ -282,6 +282,10 @@ impl Running {
             sweep_strays(&self.launch, session, before);
         }
         let status = self.shim.wait().context("cannot reap the shim")?;
+        if exit.is_some() && !status.success() {
+            // It was killed before it had gone: what is recorded need not be its own, and it may have swept nothing.
+            sweep_launch(&self.launch);
+        }
         let started = self.records.started(&self.launch)?;
         if exit.is_none() {
             self.failed_shim(status, started.is_some())?;

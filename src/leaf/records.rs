@@ -6,11 +6,12 @@
 use super::end::KillWhy;
 use super::raw::Raw;
 use super::spec::LaunchId;
+use crate::tail::whole;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -323,9 +324,8 @@ fn write_synced<T: Serialize>(dir: &Path, record: &T) -> io::Result<NamedTempFil
 
 /// Reads a record; None when it is missing or is not one (a damaged record tells nothing).
 fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Option<T>> {
-    let mut text = Vec::new();
-    match File::open(path).and_then(|f| f.take(RECORD_LIMIT).read_to_end(&mut text)) {
-        Ok(_) => Ok(serde_json::from_slice(&text).ok()),
+    match whole(path, RECORD_LIMIT) {
+        Ok(text) => Ok(text.and_then(|text| serde_json::from_slice(&text).ok())),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
     }

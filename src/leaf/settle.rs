@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The pause between two looks at a launch that is about to begin or end.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// How long `kill` waits for a launch that is just beginning to say who it is.
+/// How long a launch that is just beginning is waited for until it says who it is.
 const BEGINNING: Duration = Duration::from_secs(10);
 
 /// Takes up an open launch, or reads how it ended: the same answer as its own launcher would have got, save
@@ -32,25 +32,30 @@ pub fn settle(
 ) -> anyhow::Result<End> {
     check_name(name)?;
     let until = limit.and_then(|l| Instant::now().checked_add(l));
+    let began = Instant::now();
     let (mut held, mut asked) = (false, false);
     let mut hung_at = None;
     loop {
-        // In this order: a shim records the end before it lets go of the lock.
-        let alive = lock_is_held(records, name)?;
-        let exit = records.ended(launch)?;
+        let started = records.started(launch)?;
+        let shim = started.as_ref().and_then(shim_of).filter(|s| !s.ended());
+        // A lock without a shim: it is let go of in an instant, or is somebody else's by now.
+        let over = match (&started, &shim) {
+            (Some(_), None) => true,
+            (None, _) if began.elapsed() >= BEGINNING => true,
+            _ => !lock_is_held(records, name)?,
+        };
         let other = records.newest(name)?.is_some_and(|s| s.launch != *launch);
-        if exit.is_some() || !alive || other {
+        if over || other {
+            // In this order: a shim records the end before it goes, and a record from before that is not its.
+            let exit = records.ended(launch)?;
+            sweep_launch(launch);
             let started = records.started(launch)?;
-            if exit.is_none() {
-                sweep_launch(launch);
-            }
             return conclude(records, launch, started.as_ref(), exit, held);
         }
         held = true;
         let left = until.map(|u| u.saturating_duration_since(Instant::now()));
         let pause = left.unwrap_or(TICK).min(TICK);
-        let started = records.started(launch)?;
-        match started.as_ref().and_then(|s| Some((s, shim_of(s)?))) {
+        match started.as_ref().zip(shim) {
             Some((started, shim)) => {
                 let hung_at = hung_at.get_or_insert_with(|| {
                     let millis = started.wall_ms.saturating_add(started.grace_ms);
@@ -71,7 +76,7 @@ pub fn settle(
                     ask(records, launch, &shim, why)?;
                 }
             }
-            // It is just beginning, or has just ended.
+            // It is just beginning.
             None => std::thread::sleep(PAUSE.min(pause)),
         }
         if left.is_some_and(|l| l.is_zero()) {

@@ -108,6 +108,8 @@ fn a_leaf_that_is_stuck_three_times_ends_the_run_and_spends_no_revision() {
         red: "echo half > tests/half.sh; sleep 1000".to_owned(),
         ..Agent::default()
     });
+    // Whoever does what it should has as long as it takes.
+    scene.tdd(&["--plan-only"]).expect(0);
     scene
         .tdd(&["--timeout", "1"])
         .bails("killed-stuck")
@@ -139,6 +141,12 @@ fn a_leaf_that_is_stuck_three_times_ends_the_run_and_spends_no_revision() {
 #[test]
 fn a_stuck_verifier_spends_its_own_retries() {
     let scene = Scene::new();
+    // Whoever does what it should has as long as it takes.
+    scene.agent(&Agent {
+        verify: "kill -9 $$".to_owned(),
+        ..Agent::default()
+    });
+    scene.tdd(&[]).bails("killed-external");
     scene.agent(&Agent {
         verify: "sleep 1000".to_owned(),
         ..Agent::default()
@@ -149,7 +157,7 @@ fn a_stuck_verifier_spends_its_own_retries() {
         .says("the verifier");
     assert_eq!(
         (launches(&scene, "developer"), launches(&scene, "verifier")),
-        (1, 3)
+        (1, 4)
     );
     only_the_unfinished_is_undone(&scene, &["plan: issue 42 in 2 steps"]);
     scene.agent(&Agent::default());

@@ -2,7 +2,8 @@
 
 use crate::attempts::attempts;
 use crate::branch::{sent_back, walk};
-use crate::scene::{Agent, Scene};
+use crate::scene::{Agent, Scene, wait};
+use crate::watching::{launches_of, noting, start};
 use std::fs;
 use veri::event::Kind;
 use veri::role::Phase;
@@ -250,4 +251,74 @@ fn what_a_suite_does_to_ledger_git_and_journal_is_undone_and_fails_its_candidate
     assert_eq!(hooks_path(&scene), "");
     walk(&scene);
     assert!(!scene.pull().unwrap().contains("by hand"));
+}
+
+#[test]
+fn a_developer_that_forges_lines_and_then_asks_for_a_stop_has_nobody_vouch_for_them() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    // The conductor says that there is a doubtful request: a line of its own after the forged ones.
+    let bad = format!(
+        "{}\n{LINES}\necho soon > .tdd/stop; while [ $(grep -c 'counts as at-ledger' $j) = 0 ]; do sleep 0.03; done; {KILL}",
+        good.red
+    );
+    scene.agent(&Agent {
+        red: attempts(":", &[&bad], &good.red),
+        ..good
+    });
+    assert_eq!(scene.tdd(&[]).code, None, "killed");
+    scene.nothing_is_left_running();
+    let journal = fs::read_to_string(scene.worktree().join(".tdd/events.jsonl")).unwrap();
+    assert!(!journal.contains("red-kept"), "{journal}");
+    let _ = fs::remove_file(scene.worktree().join(".tdd/stop"));
+    scene.tdd(&[]).expect(0);
+    let verdicts = scene.journal();
+    let verdicts = verdicts.iter().filter(|l| l.event == Kind::Verdict);
+    assert_eq!(verdicts.count(), 4, "red and green of both steps");
+    walk(&scene);
+    scene.nothing_is_left_running();
+}
+
+#[test]
+fn a_line_that_merely_tells_settles_nothing() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let line = LINES.split("git add").next().unwrap();
+    let bad = format!(
+        "{KILL}; {line}\nline exit '\"settled\":true'; rm -f ../issue-42.guard; {FORGE}; git add -f .tdd/issue-42.md"
+    );
+    scene.agent(&Agent {
+        red: attempts(":", &[&bad], &good.red),
+        ..good
+    });
+    assert_eq!(scene.tdd(&[]).code, None, "killed");
+    scene.nothing_is_left_running();
+    scene.tdd(&[]).expect(0);
+    let why = sent_back(&scene, 1, Phase::Red).join("\n");
+    assert!(why.contains("journal"), "{why}");
+    assert!(!scene.pull().unwrap().contains("by hand"));
+    walk(&scene);
+}
+
+#[test]
+fn a_leaf_that_removes_the_file_of_the_lock_lets_no_second_conductor_in() {
+    for (here, lock) in [(&[][..], "../issue-42.lock"), (&["--here"], ".tdd/lock")] {
+        let scene = Scene::new();
+        scene.agent(&noting(Agent {
+            plan: format!(
+                "{}\ntouch \"$d/hold-developer-green\"",
+                Agent::default().plan
+            ),
+            red: format!("rm -f {lock}\n{}", Agent::default().red),
+            ..Agent::default()
+        }));
+        let run = start(&scene, here);
+        scene.begun("developer-green");
+        let second = scene.tdd(here).expect(13);
+        assert!(second.last().starts_with("already running"), "{second:?}");
+        scene.let_go("developer-green");
+        wait(run).expect(0);
+        assert_eq!(launches_of(&scene, "developer green"), 2, "once a step");
+        scene.nothing_is_left_running();
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::scene::{Agent, wait};
 use crate::watching::{
-    ONE_STEP, all_of, kill, kill_everything, noting, plain, signal, start, until,
+    ONE_STEP, all_of, is_finished, kill, kill_everything, noting, plain, signal, start, until,
 };
 use nix::sys::signal::Signal;
 use veri::event::Kind;
@@ -144,6 +144,24 @@ fn when_everything_is_killed_the_leaf_is_launched_again_and_its_partial_work_is_
         ["plan: issue 42 in 1 step", "greet takes a name"]
     );
     scene.nothing_is_left_running();
+}
+
+#[test]
+fn a_leaf_of_a_persons_own_in_the_worktree_is_not_taken_for_a_stray_one() {
+    let scene = plain();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let dir = scene.worktree().join(".tdd").display().to_string();
+    let leaf = |args: &[&str]| scene.veri(&[&["leaf", "--dir", &dir], args].concat());
+    for name in ["setup-db", "develop-notes"] {
+        leaf(&["start", name, "--", "sleep", "1000"]).expect(0);
+    }
+    scene.tdd(&[]).expect(0);
+    for name in ["setup-db", "develop-notes"] {
+        leaf(&["wait", name, "--max-seconds", "0"]).expect(3);
+        leaf(&["kill", name]).expect(0);
+        leaf(&["wait", name]).expect(2);
+    }
+    is_finished(&scene);
 }
 
 fn parent_of(pid: u32) -> u32 {

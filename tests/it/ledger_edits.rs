@@ -1,6 +1,7 @@
 //! A person edits the ledger, between runs and during one; a leaf tries to.
 
-use crate::scene::{APPROVE, Agent, Scene};
+use crate::hooks::hook;
+use crate::scene::{APPROVE, Agent, REJECT, Scene};
 use std::fs;
 use std::path::PathBuf;
 
@@ -275,4 +276,90 @@ fn ticks_of_a_leaf_that_was_lost_with_its_conductor_are_not_a_person_s() {
         ]
     );
     scene.nothing_is_left_running();
+}
+
+#[test]
+fn an_edit_made_after_a_commit_had_failed_is_not_taken_back_for_the_one_before_it() {
+    let scene = Scene::new();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let path = ledger(&scene);
+    let refusing = scene.path("refusing");
+    hook(
+        &scene,
+        "pre-commit",
+        &format!(
+            "if [ -e '{}' ] && git diff --cached --name-only | grep -q '^.tdd/'; then echo 'not .tdd/issue-42.md' >&2; exit 1; fi",
+            refusing.display()
+        ),
+    );
+    scene.agent(&Agent {
+        verify: format!(
+            "[ $VERI_PHASE = red ] || [ -e '{0}' ] || {{ touch '{0}'; printf '\nThe first note.\n' >> '{1}'; }}\n{APPROVE}",
+            refusing.display(),
+            path.display()
+        ),
+        ..Agent::default()
+    });
+    scene
+        .tdd(&[])
+        .bails("needs-user")
+        .says("not .tdd/issue-42.md");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.ends_with("\nThe first note.\n"), "{text}");
+    fs::write(&path, text.replace("The first note.", "The second note.")).unwrap();
+    fs::write(scene.repo().join(".git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
+    scene.tdd(&[]).expect(0);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.ends_with("\nThe second note.\n"), "{text}");
+    assert_eq!(text.matches("- [x]").count(), 2, "{text}");
+}
+
+#[test]
+fn a_persons_edit_of_the_ledger_stays_in_its_file_while_the_tree_is_put_back() {
+    let scene = Scene::new();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let path = ledger(&scene);
+    // A second name of the very file that the person has written into: were it taken away and written again, even for
+    // a moment, the two would not be one any more.
+    let (same, stayed) = (scene.path("same"), scene.path("stayed"));
+    let good = Agent::default();
+    scene.agent(&Agent {
+        red: format!(
+            "{}\nif [ \"$VERI_ATTEMPT\" = 2 ]; then echo '# again' >> tests/name.sh; [ .tdd/issue-42.md -ef '{}' ] && touch '{}'; fi",
+            good.red,
+            same.display(),
+            stayed.display()
+        ),
+        verify: format!(
+            "if [ -e '{0}' ]; then {APPROVE}; else printf '\nA note of mine.\n' >> '{1}'; ln '{1}' '{0}'; {REJECT}; fi",
+            same.display(),
+            path.display()
+        ),
+        ..good
+    });
+    scene.tdd(&[]).expect(0);
+    assert!(stayed.exists(), "a crash in between would have lost it");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.ends_with("\nA note of mine.\n"), "{text}");
+}
+
+#[test]
+fn a_ledger_whose_line_ends_git_changes_on_the_way_is_not_taken_for_an_edited_one() {
+    let scene = Scene::new();
+    scene.write(".gitattributes", "*.md text eol=crlf\n");
+    scene.commit_all("line ends");
+    scene.tdd(&["--plan-only"]).expect(0);
+    // As another machine gets it: checked out.
+    fs::remove_dir_all(scene.worktree()).unwrap();
+    scene.tdd(&[]).expect(0);
+    assert_eq!(
+        scene.subjects(),
+        [
+            "plan: issue 42 in 2 steps",
+            "greet takes a name",
+            "bye says bye"
+        ]
+    );
+    let tree = scene.worktree();
+    assert_eq!(scene.git_in(&tree, &["status", "--porcelain"]), "");
 }

@@ -235,3 +235,32 @@ fn locks_of_a_git_that_died_with_its_conductor_are_removed_and_older_ones_are_no
     let ran = scene.tdd(&[]);
     assert!(locks[0].exists(), "{ran:?}");
 }
+
+#[test]
+fn locks_of_a_git_that_died_are_known_for_what_they_are_though_the_journal_is_torn_too() {
+    let scene = cut_off_in("verifier-green");
+    let began: jiff::Timestamp = scene.lines()[0].ts.parse().unwrap();
+    let began = std::time::UNIX_EPOCH
+        + std::time::Duration::from_millis(began.as_millisecond().unsigned_abs());
+    let admin =
+        PathBuf::from(scene.git_in(&scene.worktree(), &["rev-parse", "--absolute-git-dir"]));
+    let lock = admin.join("index.lock");
+    fs::write(&lock, "").unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&lock)
+        .unwrap()
+        .set_modified(began)
+        .unwrap();
+    let journal = scene.worktree().join(".tdd/events.jsonl");
+    let whole = fs::read(&journal).unwrap();
+    fs::write(&journal, [&whole[..], b"{\"v\":1,\"seq\":"].concat()).unwrap();
+    let ran = scene.tdd(&[]).expect(0);
+    assert!(ran.out.contains("torn last line"), "{}", ran.out);
+    assert!(
+        ran.out.contains("a lock that a killed git left is removed"),
+        "{}",
+        ran.out
+    );
+    is_finished(&scene);
+}

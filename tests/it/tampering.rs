@@ -360,3 +360,44 @@ fn without_root(scene: &Scene, args: &[String]) -> Option<Ran> {
     command.args(drop).arg(VERI).args(args);
     Some(finish(command))
 }
+
+#[test]
+fn pipes_devices_and_folders_where_veris_files_were_are_neither_waited_for_nor_read_without_end() {
+    let scene = Scene::new();
+    patient(&scene);
+    let ledger = ".tdd/issue-42.md was changed";
+    let (bad, why): (Vec<&str>, Vec<&str>) = [
+        ("rm .tdd/issue-42.md; mkfifo .tdd/issue-42.md", ledger),
+        ("ln -sf /dev/zero .tdd/issue-42.md", ledger),
+        (
+            "rm .tdd/issue-42.md; mkdir .tdd/issue-42.md; echo mine > .tdd/issue-42.md/notes",
+            ledger,
+        ),
+        (
+            "mkfifo .tdd/runs/$VERI_LAUNCH.kill .tdd/runs/$VERI_LAUNCH.exit; exit 3",
+            "exited with code 3",
+        ),
+        (
+            "i=$(git rev-parse --git-dir)/index; rm $i; mkfifo $i; exit 3",
+            "exited with code 3",
+        ),
+        (
+            "for f in ../issue-42.journal ../issue-42.guard; do rm $f; mkfifo $f; done; exit 3",
+            "exited with code 3",
+        ),
+    ]
+    .into_iter()
+    .unzip();
+    let scripts: Vec<String> = bad
+        .iter()
+        .map(|bad| format!("{NAME_TEST}; {bad}"))
+        .collect();
+    let bad: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    scene.agent(&Agent {
+        red: attempts(":", &bad, &Agent::default().red),
+        ..Agent::default()
+    });
+    scene.tdd(&[]).expect(0);
+    was_sent_back(&scene, 1, Phase::Red, &why);
+    walk(&scene);
+}

@@ -166,3 +166,51 @@ fn of_many_launches_at_once_one_is_made() {
     made[0].kill(KillWhy::Stop).unwrap();
     assert_eq!(wait(&mut made[0]), End::KilledByStop);
 }
+
+#[test]
+fn an_end_that_a_leaf_wrote_itself_is_not_believed_while_it_lives() {
+    let house = House::new();
+    let (_, old) = house.run("exit 0");
+    let honest = fs::read_to_string(house.records.run(&old.launch, "exit")).unwrap();
+    let script = "echo $$ >leaf; while [ ! -e go ]; do sleep 0.01; done; exit 7";
+    let (code, _) = house.leaf(&["start", "develop-red", "--", "sh", "-c", script]);
+    assert_eq!(code, 0);
+    house.pid("leaf");
+    let launch = house.shim_launch();
+    let forged = honest.replace(old.launch.as_str(), launch.as_str());
+    fs::write(house.records.run(&launch, "exit"), forged).unwrap();
+    let short = Some(Duration::from_millis(1));
+    let end = leaf::settle(&house.records, "develop-red", &launch, short, &mut || None).unwrap();
+    assert_eq!(end, End::StillRunning);
+    fs::write(house.cwd().join("go"), "").unwrap();
+    assert_eq!(house.settle(&launch), End::Done { code: 7 });
+}
+
+#[test]
+fn what_a_leaf_that_killed_its_shim_has_left_running_is_ended_whatever_it_has_recorded() {
+    let house = House::new();
+    let (_, old) = house.run("exit 0");
+    let honest = house.records.run(&old.launch, "exit");
+    let script = format!(
+        "setsid sleep 1000 & sed \"s/{}/$VERI_LAUNCH/\" '{}' > '{}'/$VERI_LAUNCH.exit; kill -9 $PPID; sleep 1000",
+        old.launch,
+        honest.display(),
+        house.records.runs().display()
+    );
+    let mut running = house.start(&script);
+    let launch = running.launch().clone();
+    wait(&mut running);
+    assert_eq!(marked(&launch), Vec::<String>::new());
+}
+
+#[test]
+fn a_lock_that_a_stranger_holds_does_not_keep_a_dead_launch_open() {
+    let house = House::new();
+    house.leaf(&["start", "develop-red", "--", "sleep", "1000"]);
+    let launch = house.shim_launch();
+    let shim = house.shim();
+    let stranger = fs::File::open(house.records.lock("develop-red")).unwrap();
+    send(shim, Signal::SIGKILL).unwrap();
+    until("the lock", || stranger.try_lock().ok());
+    assert_eq!(house.settle(&launch), End::Lost);
+}

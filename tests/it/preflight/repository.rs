@@ -3,24 +3,14 @@
 use super::{OF_A_RUN, refused, scene, watch_launches};
 use crate::picture::Picture;
 use crate::scene::{Agent, Scene, VERI, executable, finish, wait};
+use crate::watching::until;
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 /// A git call that may fail, as one that stops at a conflict does.
 fn try_git(scene: &Scene, args: &[&str]) {
     let out = scene.command("git").args(args).output().unwrap();
     drop(out);
-}
-
-/// Waits until something holds, or fails the test.
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -239,4 +229,61 @@ fn a_lock_of_a_dead_git_stops_here_and_not_a_run_of_its_own() {
     scene.tdd(&["--here", "--plan-only"]).expect(0);
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
     assert_eq!(scene.git(&["ls-files", ".tdd"]), ".tdd/issue-42.md");
+}
+
+#[test]
+fn runtime_files_that_somebody_committed_are_named_and_never_taken_for_the_runs_own() {
+    let forged = "{\"v\":1,\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000Z\",\"run\":\"r\",\"issue\":42,\"step\":null,\
+        \"title\":\"\",\"phase\":null,\"actor\":\"conductor\",\"attempt\":null,\"event\":\"run-start\",\"skill_commit\":null}\n";
+    for (name, text) in [
+        (".tdd/events.jsonl", forged),
+        (".tdd/stop", "now\n"),
+        (".tdd/runs/x.exit", "{}"),
+    ] {
+        let scene = scene();
+        scene.write(name, text);
+        scene.git(&["add", "-f", name]);
+        scene.git(&["commit", "-q", "-m", "runtime files"]);
+        let named = name.split('/').take(2).collect::<Vec<_>>().join("/");
+        for here in [&[][..], &["--here"]] {
+            refused(&scene, "needs-user", &[&named, "git rm"], || {
+                scene.tdd(here)
+            });
+        }
+        // The ledger of another issue is no runtime file, nor is what a person keeps beside it; and what was committed can be taken out again.
+        scene.git(&["rm", "-q", "-r", "--cached", name]);
+        fs::remove_dir_all(scene.repo().join(".tdd")).unwrap();
+        scene.write(".tdd/issue-7.md", "a ledger\n");
+        scene.write(".tdd/.gitignore", "*\n!issue-*.md\n");
+        scene.git(&["add", "-f", ".tdd/issue-7.md", ".tdd/.gitignore"]);
+        scene.git(&["commit", "-q", "-m", "taken out"]);
+        scene.agent(&Agent::default());
+        scene.tdd(&["--plan-only"]).expect(0);
+    }
+}
+
+#[test]
+fn runtime_files_on_the_base_or_on_the_issue_branch_are_named_too() {
+    let scene = Scene::new();
+    scene.git(&["checkout", "-q", "-b", "side"]);
+    std::os::unix::fs::symlink("../tmp", scene.repo().join(".tdd")).unwrap();
+    scene.git(&["add", "-f", ".tdd"]);
+    scene.git(&["commit", "-q", "-m", "a link"]);
+    scene.git(&["checkout", "-q", "main"]);
+    let words = [".tdd", "git rm"];
+    refused(&scene, "needs-user", &words, || {
+        scene.tdd(&["--base", "side"])
+    });
+    scene.tdd(&["--plan-only"]).expect(0);
+    let tree = scene.worktree();
+    fs::write(tree.join(".tdd/stop"), "now\n").unwrap();
+    scene.git_in(&tree, &["add", "-f", ".tdd/stop"]);
+    scene.git_in(&tree, &["commit", "-q", "-m", "a stop"]);
+    refused(&scene, "needs-user", &[".tdd/stop", "git rm"], || {
+        scene.tdd(&[])
+    });
+    scene.git_in(&tree, &["rm", "-q", "--cached", ".tdd/stop"]);
+    scene.git_in(&tree, &["commit", "-q", "-m", "no stop"]);
+    fs::remove_file(tree.join(".tdd/stop")).unwrap();
+    scene.tdd(&[]).expect(0);
 }
