@@ -238,7 +238,7 @@ impl WorkTree {
     /// io errors.
     pub fn open_guard(&self) -> Result<Option<Guard>> {
         let file = self.guard_file();
-        match whole(&file, u64::MAX) {
+        match whole(&file, 1 << 30) {
             // Somebody's folder or pipe in its place is no guard either.
             Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -247,7 +247,7 @@ impl Guard {
 
     fn index_back(&self, wt: &WorkTree) -> Result<()> {
         let index = wt.git_dir.join("index");
-        let now = whole(&index, u64::MAX).ok().flatten();
+        let now = whole(&index, self.index.len() as u64).ok().flatten();
         if now.unwrap_or_default() == self.index {
             return Ok(());
         }

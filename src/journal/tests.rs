@@ -121,16 +121,20 @@ fn a_spoilt_journal_is_put_back_and_told_lines_stay() {
     assert_eq!(append(&mut journal, Kind::RunEnd).seq, 3);
 }
 
-/// What `veri leaf` writes beside a run.
-fn tell(path: &Path) {
-    let by_leaf = Source {
+/// `veri leaf`, beside a run.
+fn by_leaf() -> Source {
+    Source {
         run: LEAF_RUN.to_owned(),
         ..source()
-    };
+    }
+}
+
+/// What it writes.
+fn tell(path: &Path) {
     Journal::open(path)
         .unwrap()
         .0
-        .append(&by_leaf, &Subject::default(), Kind::Exit, Map::new())
+        .append(&by_leaf(), &Subject::default(), Kind::Exit, Map::new())
         .unwrap();
 }
 
@@ -271,7 +275,7 @@ fn a_line_of_ours_that_follows_a_forged_one_does_not_vouch_for_it() {
     assert_eq!((vouched, lines.len()), (Vouched::Whole, 7));
     // What `veri leaf` tells meanwhile stays, and is counted.
     let (mut journal, ..) = Journal::open_kept(&path, &copy).unwrap();
-    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    tell(&path);
     assert_eq!(append(&mut journal, Kind::Stop).seq, 9);
     assert!(!journal.mend().unwrap());
 }
@@ -283,10 +287,8 @@ fn a_line_that_tells_has_nothing_in_it_that_anything_could_be_concluded_from() {
     let tell = |key: &str| {
         let fields = Map::from_iter([(key.to_owned(), Value::from(true))]);
         let mut other = Journal::open(&path).unwrap().0;
-        let subject = Subject::default();
-        other
-            .append(&source(), &subject, Kind::Exit, fields)
-            .unwrap();
+        let (source, subject) = (by_leaf(), Subject::default());
+        other.append(&source, &subject, Kind::Exit, fields).unwrap();
     };
     for key in [
         "settled",
