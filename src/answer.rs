@@ -124,7 +124,8 @@ pub fn only<T: DeserializeOwned + PartialEq>(text: &str, nonce: &str) -> Result<
                 "no readable JSON object carries the nonce of this launch; the last one fails: {}",
                 clip(&error.to_string(), 300)
             ),
-            None => "no JSON object with the nonce of this launch in the answer".to_owned(),
+            None => "the answer has no JSON object with the nonce of this launch (VERI_NONCE)"
+                .to_owned(),
         })
     })
 }

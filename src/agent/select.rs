@@ -27,8 +27,8 @@ pub struct Wanted {
 /// Where agents are looked for, and what leaves can write to.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
-    /// The folder that veri was started in.
-    pub started_in: &'a Path,
+    /// The folder that relative paths are from.
+    pub relative_to: &'a Path,
     /// The folders that leaves can write to or whose content changes under a run: the person's checkout, the working tree.
     pub repository: &'a [PathBuf],
     /// `PATH`.
@@ -120,7 +120,7 @@ impl Agent {
 }
 
 impl Origin<'_> {
-    /// The program's absolute path: by path from where veri was started, by bare name on PATH.
+    /// The program's absolute path: by path from that folder, by bare name on PATH.
     fn find(&self, program: &OsStr) -> anyhow::Result<PathBuf> {
         if program.as_bytes().contains(&b'/') {
             let path = self.absolute(Path::new(program));
@@ -140,7 +140,7 @@ impl Origin<'_> {
             })
     }
 
-    /// An argument that names a file from where veri was started (`./agent.py` after `python3`) is found and kept like
+    /// An argument that names a file from that folder (`./agent.py` after `python3`) is found and kept like
     /// the program; any other stays as it is.
     fn argument(&self, arg: &OsStr, said: &mut Vec<String>) -> anyhow::Result<OsString> {
         let path = Path::new(arg);
@@ -156,7 +156,7 @@ impl Origin<'_> {
     }
 
     fn absolute(&self, path: &Path) -> PathBuf {
-        self.started_in.join(path).components().collect()
+        self.relative_to.join(path).components().collect()
     }
 
     /// The path itself, or that of a copy when it lies in the repository. A link that lies there and leads out is resolved.
@@ -232,13 +232,19 @@ fn unavailable(detail: impl Into<String>) -> anyhow::Error {
 fn not_yet(name: &str) -> anyhow::Error {
     if name.is_empty() {
         return unavailable(
-            "no agent is chosen: use --agent command:./my-agent, or set [agents] in .veri.toml",
+            "no agent is chosen: name one with --agent command:./my-agent (a program that reads a prompt on standard \
+             input and writes its answer to standard output), or say under [agents] in .veri.toml which it is",
         );
+    }
+    if name.contains('/') {
+        return unavailable(format!(
+            "the agent `{name}` is a path: write `command:{name}`, with `command:` before it"
+        ));
     }
     unavailable(format!(
         "the agent `{name}` is not one that this version runs: it runs agents through `command`, any program that reads \
-         the prompt on stdin and writes its answer to stdout. For example: printf '#!/bin/sh\\nexec claude -p\\n' > my-agent && \
-         chmod +x my-agent, then --agent command:./my-agent"
+         the prompt on stdin and writes its answer to stdout. Put a few lines of shell around it (the README, under \
+         Agents, has such a wrapper), make that executable, and name it: --agent command:./my-agent"
     ))
 }
 

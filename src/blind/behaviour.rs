@@ -69,7 +69,7 @@ impl BehaviourSpec {
 /// The words of an issue for a prompt: what its forge gave and its rule of trust let through.
 pub fn issue_text(issue: &TrustedText) -> IssueText {
     let comments = issue.comments().iter().map(|comment| {
-        let author = comment.author().unwrap_or("somebody whose account is gone");
+        let author = comment.author().unwrap_or("somebody who is not named");
         (author.to_owned(), comment.text().to_owned())
     });
     IssueText {

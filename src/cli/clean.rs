@@ -21,7 +21,7 @@ pub struct CleanCommand {
     /// Also what is not done: what its budgets were and which answers wait is forgotten, its branch stays
     #[arg(long)]
     unfinished: bool,
-    /// Remove the grounds too: the next run sets them up again
+    /// Remove the grounds (clean checkouts that tests run in), too: the next run sets them up again
     #[arg(long)]
     grounds: bool,
     /// Only say what would be removed
@@ -32,8 +32,20 @@ pub struct CleanCommand {
 impl CleanCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
-        for place in places(&repo, &home) {
-            if place.tree == repo.checkout() || self.issue.is_some_and(|n| n != place.issue) {
+        let mut places = places(&repo, &home);
+        places.retain(|place| self.issue.is_none_or(|n| n == place.issue));
+        if let (Some(n), true) = (self.issue, places.iter().all(|place| place.here)) {
+            let why = match places.is_empty() {
+                true => "no run of it is known here",
+                false => "it ran in this checkout (--here)",
+            };
+            writeln!(
+                out,
+                "nothing  issue {n}: {why}, so there is no worktree to remove"
+            )?;
+        }
+        for place in places {
+            if place.tree == repo.checkout() {
                 continue;
             }
             let size = human(disk::bytes_below(&place.tree));
@@ -80,17 +92,27 @@ impl CleanCommand {
             drop(lock);
         }
         for used in disk::disk_use(&home)? {
-            let in_use = if used.in_use { ", in use" } else { "" };
+            let fate = match (used.in_use, self.grounds, self.dry_run) {
+                (true, _, _) => "kept     ground in use",
+                (_, false, _) => "kept     ground",
+                (_, true, true) => "would remove ground",
+                (_, true, false) => continue,
+            };
+            let hint = if self.grounds {
+                ""
+            } else {
+                "; --grounds removes it"
+            };
             writeln!(
                 out,
-                "ground   {}: {}{in_use}",
-                used.path.display(),
-                human(used.bytes)
+                "{fate}: {}, {}{hint}",
+                human(used.bytes),
+                used.path.display()
             )?;
         }
         if self.grounds && !self.dry_run {
             for path in disk::remove_unused(&home)? {
-                writeln!(out, "removed  {}", path.display())?;
+                writeln!(out, "removed  ground: {}", path.display())?;
             }
         }
         Ok(exit::DONE)

@@ -45,6 +45,19 @@ impl Console {
         Some(format!("{clock}  {text}"))
     }
 
+    /// The whole question or evidence of a bail, line by line, for whoever looks at the journal afterwards. (A run
+    /// itself ends with it, on standard error.)
+    pub fn why(&self, line: &Line) -> Vec<String> {
+        if self.style == Style::Json || line.event != Kind::Bail {
+            return Vec::new();
+        }
+        let clean = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).collect() };
+        line.text("detail")
+            .lines()
+            .map(|text| format!("          {}", clean(text)))
+            .collect()
+    }
+
     fn text(&self, line: &Line) -> Option<String> {
         let verbose = self.style == Style::Verbose;
         if self.style == Style::Quiet
@@ -151,7 +164,7 @@ fn safe(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::safe;
+    use super::*;
 
     #[test]
     fn words_of_others_cannot_move_the_cursor_or_flood_the_terminal() {

@@ -8,6 +8,9 @@ use anyhow::Result;
 use clap::Args;
 use std::io::Write;
 
+/// How many files of one piece of work are listed.
+const LISTED: usize = 20;
+
 /// Arguments of `veri discarded`.
 #[derive(Debug, Args)]
 pub struct DiscardedCommand {
@@ -31,13 +34,16 @@ impl DiscardedCommand {
                 let when = jiff::Timestamp::from_second(work.when).unwrap_or_default();
                 writeln!(out, "{:>3}  {when}  {}", index + 1, work.why)?;
                 writeln!(out, "     {}", work.refname)?;
-                for path in &work.files {
+                for path in work.files.iter().take(LISTED) {
                     writeln!(out, "       {path}")?;
+                }
+                if let Some(more @ 1..) = work.files.len().checked_sub(LISTED) {
+                    writeln!(out, "       and {more} more")?;
                 }
             }
             writeln!(
                 out,
-                "`veri discarded {} --apply [N]` lays one over this checkout",
+                "`veri discarded {} --apply [N]` lays one over this checkout; `git show <ref>` shows it",
                 self.issue
             )?;
             return Ok(exit::DONE);
@@ -49,7 +55,8 @@ impl DiscardedCommand {
         };
         let work = chosen.ok_or_else(|| {
             super::NotThere(format!(
-                "there is no number {number}: {} were put aside",
+                "there is no number {number}: `veri discarded {}` lists what was put aside, 1 to {}",
+                self.issue,
                 kept.len()
             ))
         })?;

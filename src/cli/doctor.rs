@@ -1,10 +1,10 @@
 //! `veri doctor --test-cmd`: the test command that a repository's files suggest.
 
 use crate::exit;
+use crate::git::Repo;
 use crate::ground::project::Project;
 use crate::suite::detect::{Detection, detect};
 use anyhow::{Context, Result};
-use git2::Repository;
 use std::io::Write;
 use std::path::Path;
 
@@ -32,14 +32,14 @@ impl DoctorCommand {
 /// # Errors
 /// When `folder` is in no repository, its HEAD is unborn, or the streams are closed.
 pub fn test_command(folder: &Path, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8> {
-    let repo = Repository::discover(folder)
-        .with_context(|| format!("finding the git repository of {}", folder.display()))?;
+    let found = Repo::discover(folder)?;
+    let repo = found.git2();
     let tree = repo
         .head()
         .and_then(|head| head.peel_to_tree())
         .with_context(|| format!("reading the last commit of {}", repo.path().display()))?
         .id();
-    let detection = detect(&Project::of_tree(&repo, tree)?);
+    let detection = detect(&Project::of_tree(repo, tree)?);
     match &detection {
         Detection::One(candidate) => {
             writeln!(out, "{}", candidate.command)?;
@@ -55,6 +55,7 @@ pub fn test_command(folder: &Path, out: &mut dyn Write, err: &mut dyn Write) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use git2::Repository;
 
     fn asked(files: &[(&str, &str)]) -> (u8, String, String) {
         let dir = tempfile::tempdir().unwrap();

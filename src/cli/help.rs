@@ -156,9 +156,12 @@ impl HelpCommand {
             let _ = topic.print(out);
             return exit::DONE;
         }
-        match super::Cli::command().find_subcommand_mut(&word) {
+        let mut whole = super::Cli::command();
+        // Built, a subcommand knows what it is called with: the same text as `veri <command> --help`.
+        whole.build();
+        match whole.find_subcommand_mut(&word) {
             Some(command) => {
-                let _ = write!(out, "{}", command.render_long_help());
+                let _ = write!(out, "{}", command.render_help());
                 exit::DONE
             }
             None => {

@@ -5,7 +5,7 @@ use crate::exit;
 use crate::ledger::Ledger;
 use anyhow::{Context, bail};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read as a ledger, in bytes.
@@ -54,7 +54,7 @@ impl LedgerCommand {
     pub fn run(self, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
         match self.action.run(out) {
             Ok(code) => code,
-            Err(error) if is_closed_pipe(&error) => exit::DONE,
+            Err(error) if super::is_closed_pipe(&error) => exit::DONE,
             Err(error) => {
                 // Nowhere is left to say that standard error is closed.
                 let _ = writeln!(err, "veri ledger: {error:#}");
@@ -162,16 +162,11 @@ fn named(file: &Path) -> String {
     clip(&file.display().to_string(), 4096)
 }
 
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
+    use std::io::ErrorKind;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     const LEDGER: &str = "# Issue 42: Limits\r\n\r\n<!-- veri ledger v1 -->\r\n\r\n| | |\r\n| --- | --- |\r\n\

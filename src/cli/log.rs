@@ -21,7 +21,7 @@ pub struct LogCommand {
     /// The same
     #[arg(long, conflicts_with = "number")]
     issue: Option<u64>,
-    /// Go on as lines are written; end with Ctrl-C
+    /// Wait for what is written from here on, and show it, too; end with Ctrl-C
     #[arg(long)]
     follow: bool,
     /// The lines as they are: one JSON object each
@@ -66,8 +66,10 @@ impl LogCommand {
 
 /// Whether the reader is still there.
 fn print(console: &mut Console, line: &Line, out: &mut dyn Write) -> bool {
-    match console.render(line) {
-        Some(text) => writeln!(out, "{text}").and_then(|()| out.flush()).is_ok(),
-        None => true,
-    }
+    let mut text = Vec::from_iter(console.render(line));
+    text.extend(console.why(line));
+    text.iter()
+        .try_for_each(|text| writeln!(out, "{text}"))
+        .and_then(|()| out.flush())
+        .is_ok()
 }

@@ -57,7 +57,7 @@ enum Command {
     Clean(clean::CleanCommand),
     /// Unfinished work that was put aside
     Discarded(discarded::DiscardedCommand),
-    /// Is this repository ready
+    /// What veri makes of this repository: so far, its test command (--test-cmd)
     Doctor(doctor::DoctorCommand),
     /// Plumbing: supervise one leaf
     Leaf(leaf::LeafCommand),
@@ -125,6 +125,8 @@ struct NotThere(String);
 fn report(result: anyhow::Result<u8>, err: &mut dyn Write) -> u8 {
     match result {
         Ok(code) => code,
+        // Whoever read has seen enough (`| head`).
+        Err(error) if is_closed_pipe(&error) => exit::DONE,
         Err(error) => {
             let _ = writeln!(err, "veri: {error:#}");
             match error.downcast_ref::<crate::cause::Bail>() {
@@ -134,4 +136,10 @@ fn report(result: anyhow::Result<u8>, err: &mut dyn Write) -> u8 {
             }
         }
     }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -62,17 +62,23 @@ impl StatusCommand {
         if self.json {
             writeln!(out, "{}", serde_json::to_string_pretty(&standings)?)?;
         } else {
-            tell(&standings, unreadable.is_none(), out)?;
+            if standings.is_empty() && unreadable.is_none() {
+                match self.issue {
+                    Some(issue) => writeln!(
+                        out,
+                        "no run of issue {issue} is known here; `veri status` lists those that are"
+                    )?,
+                    None => writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?,
+                }
+            }
+            tell(&standings, out)?;
         }
         unreadable.map_or(Ok(exit::DONE), Err)
     }
 }
 
-/// Standings for people; `all` when there are no others.
-fn tell(standings: &[Standing], all: bool, out: &mut dyn Write) -> Result<()> {
-    if standings.is_empty() && all {
-        writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?;
-    }
+/// Standings, for people.
+fn tell(standings: &[Standing], out: &mut dyn Write) -> Result<()> {
     for s in standings {
         let cause = s
             .cause
@@ -119,12 +125,19 @@ fn standing(place: &Place) -> Result<Standing> {
         .then(|| std::fs::read(ledger).ok())
         .flatten()
         .and_then(|bytes| Ledger::parse(&bytes).ok());
-    let (done, steps) = ledger.as_ref().map_or((0, 0), |l| {
-        (
+    // Of a run in the checkout, the ledger is gone when another branch is checked out: then what it was read as last.
+    let read_last = || {
+        let count = |line: &Line, key: &str| Some(line.fields.get(key)?.as_u64()? as usize);
+        let mut read = lines.iter().rev().filter(|l| l.event == Kind::Plan);
+        read.find_map(|l| Some((count(l, "done")?, count(l, "steps")?)))
+    };
+    let (done, steps) = match &ledger {
+        Some(l) => (
             l.steps().iter().filter(|s| s.ticked).count(),
             l.steps().len(),
-        )
-    });
+        ),
+        None => read_last().unwrap_or((0, 0)),
+    };
     let last = lines.last();
     let ended = last.filter(|l| l.event == Kind::RunEnd);
     let (state, next) = match ended.map(|l| l.text("ending")) {
@@ -132,6 +145,7 @@ fn standing(place: &Place) -> Result<Standing> {
             "running",
             format!("veri log --issue {} --follow", place.issue),
         ),
+        Some("done") if place.here => ("done", "review the pull request".to_owned()),
         Some("done") => (
             "done",
             format!("review the pull request; then veri clean {}", place.issue),

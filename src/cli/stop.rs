@@ -16,7 +16,7 @@ use std::path::Path;
 pub struct StopCommand {
     /// The issue's number; without it, the run that is going on
     issue: Option<u64>,
-    /// at-ledger: finish the step; at-leaf: finish the running leaf; now: end it
+    /// at-ledger: finish the step; at-leaf: finish the agent at work; now: end it
     #[arg(long, default_value = "at-ledger", value_parser = mode)]
     mode: StopMode,
     /// Say whether a stop is asked for in ./.tdd: exit 0 and the mode, 3 nothing, 2 unreadable

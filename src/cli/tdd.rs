@@ -8,15 +8,24 @@ use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 
+/// What stands below the options in `veri tdd --help`.
+const AFTER: &str = "\
+Example:
+  veri tdd ./issue.md --forge dir:../forge --agent command:../agent --test-cmd 'make check'
+
+What was given holds from when preflight has passed until the run is finished: `veri tdd <n>` is enough to go on. \
+The same can be said in .veri.toml. How runs end: `veri help exit-codes` and `veri help causes`.";
+
 /// Arguments of `veri tdd`.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER)]
 pub struct TddCommand {
     /// The issue's number, or a Markdown file to file as an issue of a directory forge
     issue: String,
     /// Where issues live: dir:PATH
     #[arg(long)]
     forge: Option<String>,
-    /// The agent of every role: command:./my-agent
+    /// The agent of every role, a program that reads a prompt and writes an answer: command:./my-agent
     #[arg(long)]
     agent: Option<String>,
     /// The planner's agent
@@ -40,22 +49,22 @@ pub struct TddCommand {
     /// The remote to fetch from and push to; default: origin
     #[arg(long)]
     remote: Option<String>,
-    /// Work in this checkout instead of a worktree of its own
+    /// Work in this checkout, on its branch tdd/issue-<n>, instead of a worktree of its own
     #[arg(long)]
     here: bool,
     /// A plan from a person instead of a planner (JSON; `veri prompt schema plan`)
     #[arg(long)]
     plan: Option<PathBuf>,
-    /// End after the plan is committed
+    /// End after the plan is committed; the same command without it goes on, with the plan as edited by then
     #[arg(long)]
     plan_only: bool,
-    /// Seconds that a leaf may take
+    /// Seconds that an agent may take for one answer
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS))]
     timeout: Option<u64>,
-    /// Whose text reaches prompts: run, members or anyone
-    #[arg(long, value_parser = ["run", "members", "anyone"])]
+    /// Whose text reaches prompts: run (the issue too, whoever wrote it), members (people with write access), anyone
+    #[arg(long, value_parser = ["run", "members", "anyone"], hide_possible_values = true)]
     trust: Option<String>,
-    /// Renew all budgets
+    /// Forget which attempts were used up: all budgets begin anew
     #[arg(long)]
     reset_budgets: bool,
     /// Take the newest templates and configuration instead of those the run was started with

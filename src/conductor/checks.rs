@@ -99,6 +99,12 @@ impl Run<'_> {
 
     fn set_up(&mut self, tree: Oid, ground: &mut Ground) -> Result<()> {
         let commands = self.setup_commands(tree)?;
+        if !commands.is_empty() {
+            let said = format!("clean checkouts are set up with: {}", commands.join("; "));
+            if !self.lines.iter().any(|line| line.text("said") == said) {
+                self.say(Kind::Preflight, said)?;
+            }
+        }
         let env = self.suite_env();
         let ask = SetupAsk {
             commands: &commands,
@@ -110,8 +116,7 @@ impl Run<'_> {
             Setup::Failed { ended: Ended::Stopped, .. } => Err(StoppedInSuite.into()),
             Setup::Failed { command, ended, log } => Err(SetupFailed(format!(
                 "The proving ground could not be set up: `{command}` ended with {ended:?}. Say how under [ground] \
-                 setup in .veri.toml. The end of its output ({}):\n{}",
-                log.display(),
+                 setup in .veri.toml.\n{}",
                 crate::tail::of_log(&log, self.settings.tail_bytes())
             ))
             .into()),
@@ -189,7 +194,6 @@ impl Run<'_> {
     fn baseline_passes(&self, run: &SuiteRun, what: &str) -> Result<()> {
         let tail = || crate::tail::of_log(&run.log, self.settings.tail_bytes());
         let command = &run.command;
-        let log = run.log.display();
         Err(match &run.end {
             SuiteEnd::Passed => return Ok(()),
             SuiteEnd::Stopped => StoppedInSuite.into(),
@@ -198,7 +202,7 @@ impl Run<'_> {
             }
             SuiteEnd::Unrunnable { code } => Bail::needs_user(format!(
                 "The {what} `{command}` cannot be run in the proving ground (exit {code}): name another with --test-cmd, \
-                 or say under [ground] setup how its tools get there. Its output ({log}):\n{}",
+                 or say under [ground] setup how its tools get there.\n{}",
                 tail()
             ))
             .into(),
@@ -217,7 +221,7 @@ impl Run<'_> {
                     Cause::BaselineRed,
                     format!(
                         "The {what} `{command}` does not pass before any work was done: {}. Nothing was changed. Mend it \
-                         on the base, then run again.{hint}\nThe end of its output ({log}):\n{}",
+                         on the base, then run again.{hint}\n{}",
                         run.end,
                         tail()
                     ),

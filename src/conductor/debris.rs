@@ -6,12 +6,34 @@ use crate::git::tree;
 use crate::ground::TreePath;
 use anyhow::{Context, Result};
 use git2::Oid;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 /// How many paths a message names.
 const NAMED: usize = 5;
+
+/// Paths for people: where they are many, by the folder at the top that holds them.
+fn named<'a>(paths: impl Iterator<Item = &'a TreePath>) -> Vec<String> {
+    let paths: Vec<&TreePath> = paths.collect();
+    if paths.len() <= NAMED {
+        return paths.iter().map(|path| crate::check::show(path)).collect();
+    }
+    let mut tops: BTreeMap<String, usize> = BTreeMap::new();
+    for path in paths {
+        let top = match path.iter().position(|b| *b == b'/') {
+            Some(slash) => path.get(..=slash).unwrap_or(path),
+            None => path,
+        };
+        *tops.entry(crate::check::show(top)).or_default() += 1;
+    }
+    let shown = tops.into_iter().map(|(top, count)| match count {
+        1 => top,
+        _ => format!("{top} ({count} files)"),
+    });
+    shown.collect()
+}
 
 impl Run<'_> {
     /// What earlier starts on this issue learnt.
@@ -61,11 +83,7 @@ impl Run<'_> {
     /// out is said.
     pub(super) fn take_candidate(&mut self) -> Result<Oid> {
         let debris = self.untracked(&self.ready()?.debris)?;
-        let mut left_out: Vec<String> = debris
-            .iter()
-            .filter(|path| self.stands(path))
-            .map(|path| crate::check::show(path))
-            .collect();
+        let mut left_out = named(debris.iter().filter(|path| self.stands(path)));
         let more = left_out.len().saturating_sub(NAMED);
         left_out.truncate(NAMED);
         if !left_out.is_empty() {
@@ -83,6 +101,19 @@ impl Run<'_> {
             }
         }
         self.tree.candidate(&debris)
+    }
+
+    /// What is in the working tree without what the suite or the setup left there (a `.venv`), which is nobody's work;
+    /// None when nothing is known of any.
+    pub(super) fn without_debris(&self) -> Result<Option<Oid>> {
+        let debris = match &self.ready {
+            Some(ready) => self.untracked(&ready.debris)?,
+            None => return Ok(None),
+        };
+        // Too large for a candidate, say: then it is kept whole.
+        Ok((!debris.is_empty())
+            .then(|| self.tree.candidate(&debris).ok())
+            .flatten())
     }
 
     /// Those of these paths that HEAD does not have.
@@ -129,5 +160,16 @@ mod tests {
             whole_paths(b"a b\n\xff\0c/\0rep"),
             [&b"a b\n\xff"[..], b"c/"]
         );
+    }
+
+    #[test]
+    fn many_files_are_named_by_their_folders() {
+        let paths = |names: &[&str]| -> Vec<TreePath> {
+            names.iter().map(|n| n.as_bytes().to_vec()).collect()
+        };
+        let few = paths(&["a/b", "c"]);
+        assert_eq!(named(few.iter()), ["a/b", "c"]);
+        let many = paths(&["v/1", "v/2", "v/w/3", "v/4", "c", "w/5"]);
+        assert_eq!(named(many.iter()), ["c", "v/ (4 files)", "w/"]);
     }
 }

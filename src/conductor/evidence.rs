@@ -3,10 +3,24 @@
 use crate::check::Evidence;
 use crate::event::{Kind, Line};
 use crate::forge::facts::{Eye, EyeKind, Tests};
+use crate::suite::SuiteRun;
 use std::collections::BTreeSet;
 
 pub(super) fn evidence_of(line: &Line) -> Option<Evidence> {
     serde_json::from_value(line.fields.get("evidence")?.clone()).ok()
+}
+
+/// How often suites and extra checks ran, by the journal: all but preflight's. Remembered results are no runs.
+pub fn suite_runs(lines: &[Line]) -> usize {
+    let of_line = |line: &Line| -> Vec<SuiteRun> {
+        let told = line.fields.get("runs").cloned();
+        let told = told.and_then(|runs| serde_json::from_value(runs).ok());
+        let mut runs: Vec<SuiteRun> = told.unwrap_or_default();
+        runs.extend(evidence_of(line).map_or(Vec::new(), |e| e.runs));
+        runs
+    };
+    let runs = lines.iter().flat_map(of_line);
+    runs.filter(|run| !run.remembered).count()
 }
 
 /// The evidence of the last check of each claim that held.

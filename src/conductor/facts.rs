@@ -2,7 +2,7 @@
 //!
 //! Everything is read back from what was recorded, so that a resumed run tells the same story.
 
-use super::evidence::{accepted_evidence, evidence_of, eyes_of, note, tests_of};
+use super::evidence::{accepted_evidence, eyes_of, note, suite_runs, tests_of};
 use super::run::Run;
 use super::stories::tell;
 use crate::event::{Kind, Line, PhaseWord, started_leaves};
@@ -206,7 +206,7 @@ impl Run<'_> {
             cost_usd: None,
             wall_seconds: self.wall_seconds(),
             leaves: started_leaves(&self.lines) as u32,
-            suite_runs: self.suite_runs(),
+            suite_runs: suite_runs(&self.lines) as u32,
         })
     }
 
@@ -253,14 +253,6 @@ impl Run<'_> {
         runs.iter()
             .map(|(_, first, last)| last.saturating_sub(*first).max(0) as u64)
             .sum()
-    }
-
-    fn suite_runs(&self) -> u32 {
-        let evidence = self.lines.iter().filter_map(evidence_of);
-        evidence
-            .flat_map(|e| e.runs)
-            .filter(|r| !r.remembered)
-            .count() as u32
     }
 }
 

@@ -574,11 +574,12 @@ impl Run<'_> {
     /// without that.
     pub(super) fn set_aside(&mut self, start: Option<Oid>, why: &str) -> Result<Option<String>> {
         let now = self.tree.salvage()?;
-        if Some(now) == start || now == self.tree.head_tree()? {
-            return Ok(None);
-        }
+        let head = self.tree.head_tree()?;
         let known = self.state.work.as_ref().and_then(|w| w.candidate.as_ref());
-        if known.is_some_and(|tree| tree.0 == now.to_string()) {
+        let known = known.map(|tree| tree.0.clone());
+        let is_known =
+            |tree: Oid| Some(tree) == start || tree == head || known == Some(tree.to_string());
+        if is_known(now) || self.without_debris()?.is_some_and(is_known) {
             return Ok(None);
         }
         self.tree.discard(self.issue_number, now, why)

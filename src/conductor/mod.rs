@@ -39,6 +39,7 @@ mod whose;
 mod tests;
 
 pub use again::resume_command;
+pub use evidence::suite_runs;
 
 use crate::config::Env;
 use crate::event::Line;

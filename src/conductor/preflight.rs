@@ -191,10 +191,17 @@ impl Run<'_> {
             Some(tip) => self.ledger_at(tip)?,
             None => None,
         };
+        // A run that was not planned yet: with --here its own branch is the one that is checked out by now.
+        let passed_with = self
+            .lines
+            .iter()
+            .rev()
+            .find(|l| l.event == Kind::Preflight && l.fields.contains_key("base"))
+            .map(|l| l.text("base"));
         let ask = BaseAsk {
             flag: self.ask.base.as_deref(),
             ledger: ledger.as_ref().map(|l| l.base_name()),
-            config: self.settings.config.base.as_deref(),
+            config: passed_with.or(self.settings.config.base.as_deref()),
             remote: self.settings.remote(),
         };
         let base = self.repo.resolve_base(&ask)?;
@@ -308,7 +315,8 @@ impl Run<'_> {
         let mut said = Vec::new();
         let mut find = |role: Role| -> Result<Agent> {
             let origin = Origin {
-                started_in: &self.ask.folder,
+                // Those of flags are absolute by now: what is left is a file's.
+                relative_to: self.repo.checkout(),
                 repository: &repository,
                 path: &path,
                 aside: &aside,

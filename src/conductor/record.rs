@@ -6,7 +6,7 @@ use crate::journal::Subject;
 use crate::machine::{
     Answer, Checked, Collected, Effect, Ending, Event, Feedback, Leaf, LeafEnd, Notice, Work,
 };
-use crate::role::{Phase, Role};
+use crate::role::{Phase, Role, StopMode};
 use serde_json::{Map, Value, json};
 
 /// A line about to be written.
@@ -162,10 +162,22 @@ pub(super) fn input(event: &Event, effect: Option<&Effect>) -> Entry {
         Event::Accepted => entry(Kind::Evaluate, json!({ "result": "passes" })),
         Event::Published { url } => entry(Kind::Pr, json!({ "url": url })),
         Event::StopAsked { mode } => entry(Kind::Stop, json!({ "mode": mode }))
-            .say(format!("a stop was asked for ({mode})")),
+            .say(format!("a stop was asked for ({mode}: {})", what_comes_first(*mode))),
         Event::Interrupted => entry(Kind::Stop, Value::Null).say("the running suite is ended by the stop"),
         Event::Failed(bail) => entry(Kind::Bail, bail_fields(bail)),
         Event::Unwound => entry(Kind::RunEnd, json!({ "what": "put-back" })),
+    }
+}
+
+/// What is said of a leaf that has answered with a question.
+pub(super) const ASKS: &str = "has a question for a person";
+
+/// What still happens before a run stops.
+fn what_comes_first(mode: StopMode) -> &'static str {
+    match mode {
+        StopMode::AtLedger => "the step under way is finished first",
+        StopMode::AtLeaf => "the agent at work is waited for",
+        StopMode::Now => "whatever runs is ended",
     }
 }
 
@@ -224,7 +236,7 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
             Kind::Exit,
             json!({ "end": "answered", "needs_user": question }),
         )
-        .say("has a question for a person"),
+        .say(ASKS),
         LeafEnd::Answered(Answer::Developed) => {
             entry(Kind::Exit, json!({ "end": "answered" })).say("has answered")
         }
@@ -266,6 +278,7 @@ fn checked_line(checked: &Checked, subject: Subject, effect: Option<&Effect>) ->
                 "red" => "check: the suite fails, and the new test is what fails",
                 "green" => "check: the suite passes, and the tests are as they were",
                 "refactor" => "check: the suite passes, and every test is as it was",
+                "no-test" => "check: the suite passes, without a new test",
                 _ => "check: holds",
             };
             entry(json!({ "what": claim, "result": "holds" })).say(said)

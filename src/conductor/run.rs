@@ -6,6 +6,7 @@ use super::settings::{Settings, Took};
 use super::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
+use crate::cause::Cause;
 use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::trust::TrustedText;
@@ -261,7 +262,7 @@ impl Run<'_> {
         if signalled.is_none() || std::mem::replace(&mut self.answered, true) {
             return;
         }
-        let said = "the running leaf may end; press Ctrl-C again to end it now";
+        let said = "the agent or suite that runs may finish; press Ctrl-C again to end it now";
         if self.say(Kind::Stop, said).is_err()
             && let Some(mut line) = self.lines.last().cloned()
         {
@@ -312,6 +313,40 @@ impl Run<'_> {
         }
     }
 
+    /// Where the output of the last leaf of this start lies, where that is what the run ended for.
+    fn printed_last(&self, cause: Cause) -> Option<String> {
+        use Cause::{KilledStuck, PlanInvalid, ReviseExhausted, VerdictMalformed};
+        if !matches!(
+            cause,
+            KilledStuck | PlanInvalid | ReviseExhausted | VerdictMalformed
+        ) {
+            return None;
+        }
+        let newest = self.lines.iter().rev();
+        let launch = newest
+            .take_while(|l| l.run == self.source.run)
+            .find(|l| l.event == Kind::Launch)?;
+        let runs = self.tree.tdd().join("runs");
+        let out = runs.join(format!("{}.out", launch.text("launch")));
+        out.exists().then(|| {
+            format!(
+                "What the {} printed last: {} (and .err)",
+                launch.actor,
+                out.display()
+            )
+        })
+    }
+
+    /// Whether this start ended with the question of a leaf.
+    fn was_asked(&self) -> bool {
+        let run = &self.source.run;
+        let newest = self.lines.iter().rev().take_while(|l| l.run == *run);
+        newest
+            .filter(|l| l.event == Kind::Exit)
+            .take(1)
+            .any(|l| l.text("said") == record::ASKS)
+    }
+
     fn close(mut self, ending: &Ending) -> Ended {
         let resume = self.resume_command();
         let (word, code, last) = match ending {
@@ -322,7 +357,13 @@ impl Run<'_> {
             Ending::Planned => (
                 "planned",
                 exit::DONE,
-                format!("planned: `{resume}` goes on"),
+                format!(
+                    "planned: `{resume}` goes on; the plan, to be read and edited: {}",
+                    self.tree
+                        .tdd()
+                        .join(format!("issue-{}.md", self.issue_number))
+                        .display()
+                ),
             ),
             Ending::Stopped(mode) => (
                 "stopped",
@@ -331,6 +372,16 @@ impl Run<'_> {
             ),
             Ending::Bailed(bail) => {
                 self.last_words.push(bail.detail.clone());
+                if self.was_asked() {
+                    self.last_words.push(format!(
+                        "Answer in a comment of issue {} ({}), or change the issue; then `{resume}` goes on.",
+                        self.issue_number,
+                        self.forge.describe()
+                    ));
+                }
+                if let Some(printed) = self.printed_last(bail.cause) {
+                    self.last_words.push(printed);
+                }
                 let class = bail.cause.class();
                 (
                     "bailed",

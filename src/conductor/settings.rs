@@ -192,10 +192,8 @@ impl Settings {
                 name: "command".into(),
                 ..Wanted::default()
             },
-            None => Wanted {
-                name: "claude".into(),
-                ..Wanted::default()
-            },
+            // None is chosen.
+            None => Wanted::default(),
             Some(AgentEntry::Name(name)) => Wanted {
                 name: name.clone(),
                 ..Wanted::default()

@@ -10,11 +10,11 @@ use super::whose::{NAMED, listed};
 use super::{Ask, Ended, IssueArg, snapshot};
 use crate::cause::{Bail, Cause};
 use crate::config::{self, Config};
-use crate::event::Line;
+use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
-use crate::git::{Repo, WorkTree, tree};
-use crate::journal::{Journal, Source};
+use crate::git::{Repo, WorkTree, issue_branch_name, tree};
+use crate::journal::{self, Journal, Source};
 use crate::leaf::{self, LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
 use crate::machine::{Effect, Event, State, next};
@@ -98,8 +98,11 @@ fn try_open<'a>(
             ask.env.user_config().as_deref(),
         )
         .map_err(|e| {
+            let said = format!("{e:#}");
+            let said = said.trim();
+            let end = if said.ends_with('?') { "" } else { "." };
             anyhow!(Bail::needs_user(format!(
-                "The configuration cannot be used: {e:#}."
+                "The configuration cannot be used: {said}{end}"
             )))
         })
     };
@@ -192,6 +195,9 @@ fn try_open<'a>(
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
     tree.exclude_runtime_files()?;
 
+    if !ask.here {
+        take_up_finished(&repo, &home, issue_number, &journal_path)?;
+    }
     // A developer that outlived its conductor had the journal within its reach.
     let (journal, all, vouched) = Journal::open_kept(&journal_path, &tree.journal_copy())?;
     let torn = journal.torn().map(Path::to_owned);
@@ -265,6 +271,23 @@ fn kept_stem(home: &Path, tree: &Path, issue: u64, here: bool) -> PathBuf {
     let hash = Sha256::digest(tree.as_os_str().as_encoded_bytes());
     let name: String = hash.iter().take(8).map(|b| format!("{b:02x}")).collect();
     work.join(format!("here-{name}"))
+}
+
+/// The journal that `veri clean` kept of a finished run goes on, as long as its branch is there: the proof of its steps
+/// stands in no other, and pull request and thread would be written anew without it.
+fn take_up_finished(repo: &Repo, home: &Path, issue: u64, journal: &Path) -> Result<()> {
+    let kept = home.join("journals").join(format!("issue-{issue}.jsonl"));
+    let branch = format!("refs/heads/{}", issue_branch_name(issue));
+    if journal.exists() || !kept.exists() || repo.git2().find_reference(&branch).is_err() {
+        return Ok(());
+    }
+    let lines = journal::read(&kept).unwrap_or_default();
+    let last = lines.iter().rev().find(|l| l.issue == issue);
+    if last.is_some_and(|l| l.event == Kind::RunEnd && l.text("ending") == "done") {
+        std::fs::rename(&kept, journal)
+            .with_context(|| format!("cannot take up the journal {}", kept.display()))?;
+    }
+    Ok(())
 }
 
 /// Folds the journal's inputs into the state that they led to; also what the last of them asked for.

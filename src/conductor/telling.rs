@@ -3,6 +3,7 @@
 use super::run::Run;
 use crate::event::Kind;
 use crate::forge::mirror::{self, BailFacts, MirrorFacts, Post, StopFacts};
+use crate::git::issue_branch_name;
 use crate::machine::{At, Ending};
 use anyhow::Result;
 use serde_json::json;
@@ -44,9 +45,14 @@ impl Run<'_> {
             state: self.standing(&ledger),
             ledger: ledger.clone(),
             steps: self.stories(),
-            resume: resume.clone(),
+            // A run that is done has nothing to go on with.
+            resume: match self.state.ending() {
+                Some(Ending::Done { .. }) => String::new(),
+                _ => resume.clone(),
+            },
             full_text: full_text.clone(),
             posted,
+            later: self.began_later(),
         });
         let run_posts = posts.len();
         match self.state.ending() {
@@ -87,12 +93,37 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Which journal this is, if it began on a branch that had finished steps: their proof is not in it.
+    fn began_later(&self) -> Option<String> {
+        let first_read = self
+            .lines
+            .iter()
+            .filter(|l| l.event == Kind::Plan)
+            .find_map(|l| l.fields.get("done")?.as_u64());
+        let finished_before = match first_read {
+            Some(done) => done > 0,
+            // Not read yet: then nothing that the branch has is this journal's.
+            None => {
+                let name = format!("refs/heads/{}", issue_branch_name(self.issue_number));
+                let tip = self.repo.git2().refname_to_id(&name).ok();
+                let ledger = tip.and_then(|tip| self.ledger_at(tip).ok().flatten());
+                ledger.is_some_and(|l| l.steps().iter().any(|s| s.ticked))
+            }
+        };
+        let first = self.lines.first().filter(|_| finished_before)?;
+        Some(first.run.chars().take(12).collect())
+    }
+
     fn standing(&self, ledger: &[crate::forge::facts::LedgerLine]) -> String {
         let done = ledger.iter().filter(|l| l.ticked).count();
         let all = ledger.len();
         let finished = match all {
             1 => "the one step is done".to_owned(),
             _ => format!("all {all} steps are done"),
+        };
+        let so_far = match all {
+            0 => "no step is planned yet".to_owned(),
+            _ => format!("{done} of {all} steps are done"),
         };
         let planned = if all == 1 {
             "1 step".to_owned()
@@ -106,24 +137,21 @@ impl Run<'_> {
             At::Ended(Ending::Done { url: None }) => finished,
             At::Ended(Ending::Planned) => format!("planned in {planned}"),
             At::Ended(Ending::Bailed(bail)) | At::Unwinding(Ending::Bailed(bail)) => {
-                format!(
-                    "it cannot go on ({}); {done} of {all} steps are done",
-                    bail.cause
-                )
+                format!("it cannot go on ({}); {so_far}", bail.cause)
             }
             At::Ended(Ending::Stopped(mode)) | At::Unwinding(Ending::Stopped(mode)) => {
-                format!("stopped on request ({mode}); {done} of {all} steps are done")
+                format!("stopped on request ({mode}); {so_far}")
             }
             At::Accepting | At::Publishing => {
                 format!("{finished}; the branch is looked at once more")
             }
             _ => match &self.state.work {
                 Some(work) => format!(
-                    "working on step {} ({}); {done} of {all} steps are done",
+                    "working on step {} ({}); {so_far}",
                     work.step.number,
                     work.claim.phase()
                 ),
-                None => format!("{done} of {all} steps are done"),
+                None => so_far,
             },
         }
     }

@@ -35,7 +35,7 @@ pub fn render(facts: &PullFacts) -> String {
         points => push_bounded(&mut out, points.iter().map(eye_line), 10_000, "points"),
     }
     out.push_str(&format!(
-        "\n## See for yourself\n\nThis repeats the evidence in your clone:\n\n{}\n",
+        "\n## See for yourself\n\nThis runs the suite on the finished branch, in your clone:\n\n{}\n",
         command_fence(&facts.evidence_command, 3_000)
     ));
     fold(
@@ -314,7 +314,7 @@ fn eye_words(what: EyeKind) -> &'static str {
         EyeKind::Stub => "Code written before its test failed, so that the test compiles",
         EyeKind::ByHandCommit => "Committed by hand",
         EyeKind::ByHandTick => "Ticked by hand, not proven by this run",
-        EyeKind::NotOnRecord => "Committed by veri; the record of its proof is elsewhere",
+        EyeKind::NotOnRecord => "Proven by an earlier run: its record is in the issue's thread",
         EyeKind::Flaky => "Flaky: failed, then passed when run again",
         EyeKind::KnownFailing => "Failing since before this work",
         EyeKind::Isolation => "Not shown that the suite tests exactly this code",
@@ -437,7 +437,7 @@ fn cost(facts: &PullFacts) -> String {
         _ => format!("{hours} h {minutes} min"),
     };
     format!(
-        "{wall}, {}, {} of the suite, {cost}.\n",
+        "{wall}, {}, {} of the suite since the plan, {cost}.\n",
         count(facts.leaves as usize, "agent started", "agents started"),
         count(facts.suite_runs as usize, "run", "runs"),
     )

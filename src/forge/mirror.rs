@@ -35,12 +35,16 @@ pub struct MirrorFacts {
     pub ledger: Vec<LedgerLine>,
     /// The steps that have begun, in the ledger's order.
     pub steps: Vec<StepStory>,
-    /// The command that goes on with the run.
+    /// The command that goes on with the run; empty when it is done.
     pub resume: String,
     /// Where the full text can be read when it does not fit: `veri log --issue 42`.
     pub full_text: String,
     /// How many comments this run has already put: a surplus one is emptied.
     pub posted: usize,
+    /// Where the journal began on steps that were finished before it: what tells its comment from the earlier one,
+    /// which holds their proof and is left as it is.
+    #[serde(default)]
+    pub later: Option<String>,
 }
 
 /// What the comment about a bail tells.
@@ -84,20 +88,31 @@ pub fn marker(issue: u64, kind: &str) -> String {
 
 /// The comment about a run, or two: what does not fit the first goes on in the second.
 pub fn run(facts: &MirrorFacts) -> Vec<Post> {
-    let first_marker = marker(facts.issue, "run");
-    let second_marker = marker(facts.issue, "run-2");
+    let kind = match &facts.later {
+        None => "run".to_owned(),
+        Some(later) => format!("run-{later}"),
+    };
+    let first_marker = marker(facts.issue, &kind);
+    let second_marker = marker(facts.issue, &format!("{kind}-2"));
     let mut first = format!(
         "{first_marker}\n**veri** is on this issue: {}\n",
         inline(&facts.state, 600)
     );
+    if facts.later.is_some() {
+        first
+            .push_str("\nSteps that were finished before: their story is in an earlier comment.\n");
+    }
     push_ledger(&mut first, &facts.ledger);
     if !facts.steps.is_empty() {
         first.push_str(HOW_TO_READ);
     }
-    let foot = format!(
-        "\nTo go on after an interruption: {}\n",
-        command(&facts.resume, 500)
-    );
+    let foot = match facts.resume.as_str() {
+        "" => String::new(),
+        resume => format!(
+            "\nTo go on after an interruption: {}\n",
+            command(resume, 500)
+        ),
+    };
     let mut second = format!("{second_marker}\nThe comment above, continued.\n");
 
     // Each step gets its share, so that all of them fit both comments even where one is cut short at
@@ -188,7 +203,7 @@ pub fn bail(facts: &BailFacts) -> Post {
         facts.cause.class().as_str(),
         match facts.cause {
             Cause::NeedsUser =>
-                " Answer in a comment here, or change the issue, then run the command.",
+                " Do what it says, or answer in a comment here, or change the issue; then run the command.",
             _ => "",
         }
     ));

@@ -88,6 +88,7 @@ fn facts() -> MirrorFacts {
         resume: "veri tdd 42".into(),
         full_text: "veri log --issue 42".into(),
         posted: 0,
+        later: None,
     }
 }
 
@@ -208,6 +209,7 @@ fn what_does_not_fit_goes_on_in_a_second_comment_and_never_further() {
 fn a_surplus_second_comment_is_emptied() {
     let posts = run(&MirrorFacts {
         posted: 2,
+        later: None,
         ..facts()
     });
     assert_eq!(posts.len(), 2);

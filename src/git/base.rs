@@ -282,14 +282,23 @@ impl Repo {
             } else if line == wanted.as_bytes() {
                 let found = folder.canonicalize().unwrap_or_else(|_| folder.clone());
                 if found != own {
-                    let advice = if folder.exists() {
-                        "Check out another branch there"
+                    let issue = branch.rsplit('-').next().unwrap_or_default();
+                    let advice = if !folder.exists() {
+                        ". That folder is gone: `git worktree prune`, and run again".to_owned()
+                    } else if folder.ends_with(format!("work/issue-{issue}")) {
+                        // veri's own: another branch there would leave the run without its record.
+                        format!(
+                            ", the worktree of the runs without --here. Leave --here out; or give that worktree up \
+                             (`veri clean {issue} --unfinished`: the branch stays) and run again"
+                        )
+                    } else if found == self.checkout() {
+                        ". Check out another branch there, or add --here, and run again".to_owned()
                     } else {
-                        "That folder is gone: `git worktree prune`"
+                        ". Check out another branch there and run again".to_owned()
                     };
+                    let folder = folder.display();
                     return Err(Bail::needs_user(format!(
-                        "The branch {branch} is checked out in {}. {advice} and run again.",
-                        folder.display()
+                        "The branch {branch} is checked out in {folder}{advice}."
                     ))
                     .into());
                 }

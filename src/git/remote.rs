@@ -43,9 +43,15 @@ impl WorkTree {
     /// # Errors
     /// When git cannot be started.
     pub fn push(&self, remote: &str, refspec: &str, deadline: Duration) -> Result<Pushed> {
+        // git takes a relative path of a remote from the working tree that it runs in, and means the person's.
+        let mut words = Vec::new();
+        if let Some((path, whole)) = self.relative_remote(remote) {
+            words.extend(["-c".to_owned(), format!("url.{whole}.insteadOf={path}")]);
+        }
         let tool = self
             .git
-            .with_hooks([
+            .with_hooks(words)
+            .args([
                 "push",
                 "--porcelain",
                 "--no-follow-tags",
@@ -77,6 +83,20 @@ impl WorkTree {
         } else {
             Pushed::Unreachable { words }
         })
+    }
+}
+
+impl WorkTree {
+    /// The path of a remote that is relative to the checkout, and the same path as an absolute one.
+    fn relative_remote(&self, remote: &str) -> Option<(String, String)> {
+        let found = self.git2.find_remote(remote).ok()?;
+        let path = found.pushurl().ok().flatten().or(found.url().ok())?;
+        if !path.starts_with("./") && !path.starts_with("../") {
+            return None;
+        }
+        let checkout = self.common_dir.parent().filter(|_| self.linked)?;
+        let whole = checkout.join(path).canonicalize().ok()?;
+        Some((path.to_owned(), whole.to_str()?.to_owned()))
     }
 }
 

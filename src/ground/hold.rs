@@ -1,6 +1,7 @@
 //! A ground in use: its folder, what it remembers, and what was laid in it.
 
 use super::entries::Entries;
+use super::index::{INDEX, KeptIndex};
 use super::path::{TreePath, covers};
 use super::record::Record;
 use super::slot::{Kind, Slot};
@@ -13,9 +14,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// The private index, among the records.
-pub(super) const INDEX: &str = "index";
+use std::sync::Arc;
 
 /// A ground that this process holds the lock of. Dropping it frees the slot; the folder stays.
 #[derive(Debug)]
@@ -26,6 +25,7 @@ pub struct Ground {
     pub(super) laid: Option<Laid>,
     pub(super) env_file: Option<EnvFile>,
     pub(super) since: Since,
+    pub(super) index: KeptIndex,
 }
 
 /// What was run in a ground since it was made anew, setup aside.
@@ -42,7 +42,7 @@ pub(super) enum Since {
 #[derive(Debug, Clone)]
 pub(super) struct Laid {
     pub(super) tree: Oid,
-    pub(super) entries: Entries,
+    pub(super) entries: Arc<Entries>,
     pub(super) source: Source,
 }
 
@@ -54,6 +54,20 @@ pub(super) struct EnvFile {
 }
 
 impl Ground {
+    /// Gives the ground's own repository an index that knows the files.
+    pub(super) fn take_index(&mut self) -> Result<()> {
+        let path = self.lock.records.join(INDEX);
+        self.index
+            .write(&path, &self.record.files)
+            .with_context(|| format!("writing the ground's index {}", path.display()))?;
+        let own = self.path().join(".git");
+        if own.is_dir() {
+            let to = own.join(INDEX);
+            fs::copy(&path, &to).with_context(|| format!("writing {}", to.display()))?;
+        }
+        Ok(())
+    }
+
     /// Takes the first free slot of a kind: `ground/check`, `ground/check-1` and so on below `home`.
     ///
     /// A suite of a conductor that was killed may still run in the slot: settle or end the leaves recorded in
@@ -71,6 +85,7 @@ impl Ground {
             laid: None,
             env_file: None,
             since: Since::Unknown,
+            index: KeptIndex::default(),
         })
     }
 
@@ -161,7 +176,7 @@ impl Ground {
 
     /// Waits until every modification time that was given is past; at once when that is so already.
     pub fn settle_clock(&self) {
-        clock::settle(self.record.stamp);
+        clock::settle(self.record.clock.due());
     }
 
     /// The environment for a command in this ground: the caller's, without what would lead it elsewhere.
@@ -175,6 +190,8 @@ impl Ground {
     /// When `tree` is not the one that was last laid, or the ground cannot be read.
     pub fn verify_exact(&mut self, tree: Oid) -> Result<Vec<TreePath>> {
         let laid = self.laid(tree)?;
+        // Nothing that ran here before is later.
+        self.record.clock.read(clock::now());
         self.differences(&laid)
     }
 

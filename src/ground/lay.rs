@@ -1,28 +1,26 @@
-//! Bringing a ground to a tree: clean, lay what differs in a fresh folder, move it into place, compare.
+//! Bringing a ground to a tree: clean, lay what differs in a fresh folder, move it into place.
 
 use super::clock::{self, Stamp};
-use super::entries::{Entries, Form, base_name, is_attributes};
-use super::hold::{Ground, INDEX, Laid, Since};
+use super::entries::{Entries, Form, is_attributes};
+use super::hold::{Ground, Laid, Since};
+use super::index::{KeptIndex, write_few};
 use super::path::{TreePath, covers, place};
+use super::put::equal;
 use super::record::{LaidFile, Signature};
 use super::slot::Kind;
 use super::source::Source;
-use super::survey::{self, Survey, has_form, survey};
+use super::survey::{Survey, has_form, survey};
 use super::{files, neutral};
 use crate::cause::Bail;
 use anyhow::{Context, Result, bail};
 use git2::{Oid, Repository};
-use nix::fcntl::AT_FDCWD;
-use nix::sys::stat::{UtimensatFlags, utimensat};
-use nix::sys::time::TimeSpec;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::io::{self, BufReader, Read};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// The folder that files are laid in before they are moved into the ground, among the records.
-const FRESH: &str = "fresh";
+/// The index of what is checked out, among the records.
+const FEW: &str = "few";
 
 /// The folder in which git is asked what a tree ignores, among the records.
 const RULES: &str = "rules";
@@ -38,8 +36,8 @@ impl Ground {
     /// Lays exactly this tree, as a fresh clone would have it, by difference from what was there.
     ///
     /// Untracked files are removed, but not build and dependency folders that the tree ignores and what setup
-    /// made; files that a suite changed are put right. What is written gets a modification time at least one second after that of what
-    /// it replaces; [`Ground::settle_clock`] waits for it.
+    /// made; files that a suite changed are put right. What is written gets a modification time in a later whole
+    /// second than what it replaces; [`Ground::settle_clock`] waits for it.
     ///
     /// # Errors
     /// git-failed when objects are missing or a filter fails, needs-user when the declared environment file is a
@@ -47,11 +45,10 @@ impl Ground {
     pub fn bring_to(&mut self, repo: &Repository, tree: Oid) -> Result<Brought> {
         let laid = Laid {
             tree,
-            entries: Entries::of(repo, tree)?,
+            entries: Arc::new(self.entries_of(repo, tree)?),
             source: Source::of(repo)?,
         };
         self.check_env_file(&laid.entries)?;
-        self.laid = None;
         let brought = self.bring(&laid).with_context(|| {
             format!(
                 "bringing the ground {} to tree {tree}",
@@ -70,12 +67,25 @@ impl Ground {
 
     /// Lays the last tree again, after setup or a trial changed files of it.
     pub(super) fn bring_back(&mut self) -> Result<Brought> {
-        let laid = self.last()?.clone();
-        self.bring_to(&laid.source.open()?, laid.tree)
+        let laid = self.last()?;
+        let (repo, tree) = (laid.source.open()?, laid.tree);
+        self.bring_to(&repo, tree)
+    }
+
+    /// What a tree says; what was laid last and differs from it is all that is read.
+    fn entries_of(&mut self, repo: &Repository, tree: Oid) -> Result<Entries> {
+        if let Some(before) = self.laid.take() {
+            let entries = Arc::try_unwrap(before.entries).unwrap_or_else(|e| (*e).clone());
+            // The last tree may be of another repository.
+            if let Ok(turned) = entries.turned(repo, before.tree, tree) {
+                return Ok(turned);
+            }
+        }
+        Entries::of(repo, tree)
     }
 
     fn bring(&mut self, laid: &Laid) -> Result<Brought> {
-        if !self.record.known || clock::went_back(clock::now(), self.record.stamp) {
+        if !self.record.known || self.record.clock.went_back(clock::now()) {
             self.wipe()?;
         }
         let entries = &laid.entries;
@@ -85,45 +95,76 @@ impl Ground {
         found.judge(&ignored, &spared);
         self.doubt(&mut found, entries);
         let mut changed = found.foreign.len();
-        for path in &found.foreign {
-            files::remove(&place(self.path(), path))?;
-        }
-        laid.source
-            .read_tree(&self.lock.records.join(INDEX), self.path(), laid.tree)?;
+        self.clear(&found)?;
         let fresh = self.lay_fresh(laid, &found)?;
-        let mut write: BTreeMap<TreePath, Stamp> = found.other;
-        write.extend(found.missing.into_iter().map(|path| (path, Stamp::ZERO)));
-        let mut laid_files: BTreeMap<TreePath, LaidFile> = BTreeMap::new();
-        for path in found.same {
-            if let Some(kept) = self.record.files.get(&path) {
-                laid_files.insert(path, *kept);
-            }
+        let mut write: BTreeMap<TreePath, Vec<Stamp>> = BTreeMap::new();
+        for (path, stat) in found.other {
+            let carried = self.carried(&path, &stat);
+            write.insert(path, carried);
         }
-        for (path, modified) in found.suspect {
+        write.extend(found.missing.into_iter().map(|path| (path, Vec::new())));
+        let mut signed = BTreeMap::new();
+        for (path, stat) in found.suspect {
             let standing = place(self.path(), &path);
-            if equal(&standing, &place(&fresh, &path))? && modified <= clock::now() {
-                laid_files.insert(path.clone(), self.sign(entries, &path)?);
+            if equal(&standing, &place(&fresh, &path))? && stat.modified() <= clock::now() {
+                signed.insert(path.clone(), self.sign(entries, &path)?);
             } else {
-                write.insert(path, modified);
+                let carried = self.carried(&path, &stat);
+                write.insert(path, carried);
             }
         }
         changed += write.len();
-        if !write.is_empty() {
-            self.next_stamp()?;
+        let stamps = self.stamps(&write)?;
+        for (path, stamp) in &stamps {
+            self.put(&fresh, path, *stamp)?;
         }
-        for (path, old) in &write {
-            self.put(&fresh, path, *old)?;
+        for path in stamps.keys() {
+            signed.insert(path.clone(), self.sign(entries, path)?);
         }
-        for path in write.keys() {
-            laid_files.insert(path.clone(), self.sign(entries, path)?);
+        self.tell_apart(entries, &signed)?;
+        let mut changed_paths = without(&self.record.files, &entries.files);
+        for path in &changed_paths {
+            self.record.files.remove(path);
         }
-        self.record.files = laid_files;
+        changed_paths.extend(signed.keys().cloned());
+        self.record.files.extend(signed);
+        self.index.note(&changed_paths);
+        self.record
+            .write_files(&self.lock.records, &changed_paths)?;
         self.record.known = true;
-        self.record.write_files(&self.lock.records)?;
         self.record.write_state(&self.lock.records)?;
         files::remove(&fresh)?;
-        self.compare(entries, &spared, &ignored)?;
         Ok(Brought { changed })
+    }
+
+    /// Removes what does not belong, having noted when.
+    fn clear(&mut self, found: &Survey) -> Result<()> {
+        self.record.clock.read(clock::now());
+        // What a suite deleted may have been written by it before; what becomes a file may hold files.
+        let deleted = found
+            .missing
+            .iter()
+            .filter(|path| self.record.files.contains_key(*path));
+        let folders = found.other.iter().filter(|(_, stat)| stat.is_folder());
+        let removed: Vec<&TreePath> = found
+            .foreign
+            .iter()
+            .chain(deleted)
+            .chain(folders.map(|(path, _)| path))
+            .collect();
+        if removed.is_empty() {
+            return Ok(());
+        }
+        for path in removed {
+            self.record.clock.removed(path);
+        }
+        if self.record.known {
+            self.record.write_state(&self.lock.records)?;
+        }
+        for path in &found.foreign {
+            files::remove(&place(self.path(), path))?;
+        }
+        Ok(())
     }
 
     /// Which of these folders the tree that is laid ignores by its own rules.
@@ -159,37 +200,11 @@ impl Ground {
         Ok(different)
     }
 
-    /// Puts other bytes in the place of tracked files; the record still says what should be there.
-    pub(super) fn overwrite(&mut self, files: &[(TreePath, &[u8])]) -> Result<()> {
-        let fresh = self.fresh()?;
-        self.next_stamp()?;
-        for (path, bytes) in files {
-            let target = place(&fresh, path);
-            if let Some(folder) = target.parent() {
-                fs::create_dir_all(folder)
-                    .with_context(|| format!("making {}", folder.display()))?;
-            }
-            fs::write(&target, bytes).with_context(|| format!("writing {}", target.display()))?;
-            let standing = fs::symlink_metadata(place(self.path(), path));
-            let (old, mode) = standing.map_or((Stamp::ZERO, 0o644), |stat| {
-                (survey::modified(&stat), stat.mode() & 0o777)
-            });
-            fs::set_permissions(&target, fs::Permissions::from_mode(mode))
-                .with_context(|| format!("setting the mode of {}", target.display()))?;
-            self.put(&fresh, path, old)?;
-        }
-        self.record.write_state(&self.lock.records)?;
-        files::remove(&fresh)
-    }
-
     /// Empties the ground and forgets what was laid.
     pub(super) fn wipe(&mut self) -> Result<()> {
-        let stamp = self.record.stamp;
+        // With all that may remember a time here, the times are forgotten.
         self.record.forget(&self.lock.records)?;
-        if !clock::went_back(clock::now(), stamp) {
-            self.record.stamp = stamp;
-        }
-        files::remove(&self.lock.records.join(INDEX))?;
+        self.index = KeptIndex::default();
         files::remove(self.path())?;
         self.since = Since::Anew(Vec::new());
         fs::create_dir(self.path()).with_context(|| format!("making {}", self.path().display()))
@@ -206,13 +221,16 @@ impl Ground {
         if before.eq(entries.attributes()) {
             return;
         }
-        for path in std::mem::take(&mut found.same) {
-            let form = entries.files.get(&path).map(|entry| entry.form);
-            match fs::symlink_metadata(place(self.path(), &path)) {
-                Ok(stat) if matches!(form, Some(Form::File | Form::Program)) => {
-                    found.suspect.insert(path, survey::modified(&stat));
-                }
-                _ => found.same.push(path),
+        let changed: HashSet<TreePath> = (found.suspect.keys())
+            .chain(found.other.keys())
+            .chain(&found.missing)
+            .cloned()
+            .collect();
+        for path in entries.files.keys().filter(|path| !changed.contains(*path)) {
+            if let Some(laid) = self.record.files.get(path)
+                && laid.entry.form.is_regular()
+            {
+                found.suspect.insert(path.clone(), laid.signature);
             }
         }
     }
@@ -226,55 +244,16 @@ impl Ground {
             .chain(&found.missing)
             .collect();
         if !paths.is_empty() {
-            laid.source
-                .check_out(&self.lock.records.join(INDEX), &fresh, &paths)?;
+            // git takes the attributes from the index that it checks out from.
+            let index = self.lock.records.join(FEW);
+            let all = &laid.entries.files;
+            let asked = paths.iter().filter_map(|path| all.get_key_value(*path));
+            let attributes = all.iter().filter(|(path, _)| is_attributes(path));
+            write_few(&index, asked.chain(attributes))?;
+            laid.source.check_out(&index, &fresh, &paths)?;
+            files::remove(&index)?;
         }
         Ok(fresh)
-    }
-
-    fn fresh(&self) -> Result<PathBuf> {
-        let fresh = self.lock.records.join(FRESH);
-        files::remove(&fresh)?;
-        fs::create_dir(&fresh).with_context(|| format!("making {}", fresh.display()))?;
-        Ok(fresh)
-    }
-
-    /// Takes the next time for files, and records it before any file carries it.
-    fn next_stamp(&mut self) -> Result<()> {
-        // Else times would run ahead of the clock further with every tree.
-        clock::settle(self.record.stamp);
-        self.record.stamp = clock::next(clock::now(), self.record.stamp);
-        if self.record.known {
-            self.record.write_state(&self.lock.records)?;
-        }
-        Ok(())
-    }
-
-    /// Moves a fresh file into its place.
-    fn put(&mut self, fresh: &Path, path: &TreePath, old: Stamp) -> Result<()> {
-        let from = place(fresh, path);
-        let to = place(self.path(), path);
-        let stamp = clock::replacing(self.record.stamp, old);
-        self.record.stamp = self.record.stamp.max(stamp);
-        let moved = || -> io::Result<()> {
-            let time = TimeSpec::from_duration(stamp);
-            utimensat(
-                AT_FDCWD,
-                &from,
-                &time,
-                &time,
-                UtimensatFlags::NoFollowSymlink,
-            )?;
-            if let Some(folder) = to.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            // A rename replaces files and links, but not a folder.
-            if fs::symlink_metadata(&to).is_ok_and(|stat| stat.is_dir()) {
-                files::remove(&to).map_err(io::Error::other)?;
-            }
-            fs::rename(&from, &to)
-        };
-        moved().with_context(|| format!("putting {} in its place", to.display()))
     }
 
     fn sign(&self, entries: &Entries, path: &TreePath) -> Result<LaidFile> {
@@ -292,28 +271,12 @@ impl Ground {
         Ok(LaidFile { entry, signature })
     }
 
-    /// Looks once more at everything: the ground holds the tree, and nothing beside it that was not spared.
-    fn compare(
-        &self,
-        entries: &Entries,
-        spared: &[TreePath],
-        ignored: &HashSet<TreePath>,
-    ) -> Result<()> {
-        let mut found = survey(self.path(), entries, &self.record.files, spared)?;
-        found.judge(ignored, spared);
-        let wrong = found
-            .foreign
-            .first()
-            .or(found.missing.first())
-            .or(found.other.keys().next())
-            .or(found.suspect.keys().next());
-        if let Some(path) = wrong {
-            bail!(
-                "after laying the tree, {} is not as it should be: does something else write there?",
-                place(self.path(), path).display()
-            );
+    /// Whether each path that was laid is a file of its own: not so where names are told apart by git alone.
+    fn tell_apart(&self, entries: &Entries, signed: &BTreeMap<TreePath, LaidFile>) -> Result<()> {
+        if signed.is_empty() || tells_names_apart(&self.lock.records)? {
+            return Ok(());
         }
-        let mut inodes: HashMap<(u64, u64), &TreePath> = HashMap::new();
+        let mut inodes: HashMap<u64, &TreePath> = HashMap::new();
         for (path, entry) in &entries.files {
             if entry.form == Form::Submodule {
                 continue;
@@ -321,7 +284,7 @@ impl Ground {
             let at = place(self.path(), path);
             let stat = fs::symlink_metadata(&at)
                 .with_context(|| format!("looking at {}", at.display()))?;
-            if let Some(twin) = inodes.insert((stat.dev(), stat.ino()), path) {
+            if let Some(twin) = inodes.insert(Signature::of(&stat).inode(), path) {
                 return Err(Bail::needs_user(format!(
                     "{} and {} are one file on this file system, which does not tell their names apart: \
                      set VERI_HOME to a folder on one that does",
@@ -330,19 +293,6 @@ impl Ground {
                 ))
                 .into());
             }
-        }
-        Ok(())
-    }
-
-    /// Gives the ground's own repository an index that knows the files.
-    pub(super) fn take_index(&self) -> Result<()> {
-        let index = self.lock.records.join(INDEX);
-        let laid = self.last()?;
-        laid.source.refresh(&index, self.path())?;
-        let own = self.path().join(".git");
-        if own.is_dir() {
-            let to = own.join(INDEX);
-            fs::copy(&index, &to).with_context(|| format!("writing {}", to.display()))?;
         }
         Ok(())
     }
@@ -361,48 +311,27 @@ impl Ground {
         }
         Ok(())
     }
-
-    fn write_env_file(&self) -> Result<()> {
-        let Some(file) = &self.env_file else {
-            return Ok(());
-        };
-        let at = place(self.path(), &file.name);
-        files::remove(&at)?;
-        if let Some(folder) = at.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-        }
-        fs::write(&at, &file.content).with_context(|| {
-            format!(
-                "copying the declared {} into the ground",
-                String::from_utf8_lossy(base_name(&file.name))
-            )
-        })
-    }
 }
 
-/// Whether two files or links hold the same; one that cannot be read is different.
-fn equal(standing: &Path, fresh: &Path) -> Result<bool> {
-    let (Ok(a), Ok(b)) = (fs::symlink_metadata(standing), fs::symlink_metadata(fresh)) else {
-        return Ok(false);
-    };
-    if a.is_symlink() && b.is_symlink() {
-        return Ok(fs::read_link(standing)? == fs::read_link(fresh)?);
-    }
-    if !(a.is_file() && b.is_file() && a.len() == b.len() && a.mode() == b.mode()) {
-        return Ok(false);
-    }
-    let (Ok(a), Ok(b)) = (fs::File::open(standing), fs::File::open(fresh)) else {
-        return Ok(false);
-    };
-    let (mut a, mut b) = (BufReader::new(a), BufReader::new(b));
-    let (mut left, mut right) = ([0u8; 8192], [0u8; 8192]);
-    loop {
-        let n = a.read(&mut left)?;
-        if n == 0 {
-            return Ok(true);
-        }
-        if b.read_exact(&mut right[..n]).is_err() || left[..n] != right[..n] {
-            return Ok(false);
-        }
-    }
+/// Whether a file system tells names apart that differ in case, or in how an accent is written.
+fn tells_names_apart(folder: &Path) -> Result<bool> {
+    let name = folder.join("name-\u{e9}");
+    fs::write(&name, "").with_context(|| format!("writing {}", name.display()))?;
+    let twins = ["NAME-\u{e9}", "name-e\u{301}"];
+    let apart = (twins.iter()).all(|twin| fs::symlink_metadata(folder.join(twin)).is_err());
+    files::remove(&name)?;
+    Ok(apart)
+}
+
+/// The paths of one map that are not in another, in linear time.
+fn without<A, B>(
+    these: &BTreeMap<TreePath, A>,
+    others: &BTreeMap<TreePath, B>,
+) -> BTreeSet<TreePath> {
+    let mut others = others.keys().peekable();
+    let gone = these.keys().filter(|path| {
+        while others.next_if(|other| other < path).is_some() {}
+        others.peek() != Some(path)
+    });
+    gone.cloned().collect()
 }

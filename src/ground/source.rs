@@ -1,7 +1,6 @@
 //! The person's repository as the source of files: its objects, attributes and filters, never its hooks.
 
 use super::entries::Entries;
-use super::files;
 use super::path::{TreePath, covers, place};
 use crate::cause::{Bail, Cause};
 use crate::tool::{Tool, ToolOutput};
@@ -84,26 +83,6 @@ impl Source {
         self.git_dir.join("objects")
     }
 
-    /// Brings a private index to a tree, keeping the stat data of entries that stay.
-    pub(super) fn read_tree(&self, index: &Path, work: &Path, tree: Oid) -> Result<()> {
-        // We hold the ground's lock, so a lock of the index is left over from a process that was killed.
-        files::remove(&index.with_extension("lock"))?;
-        let tree = tree.to_string();
-        if index.exists() {
-            let merged = self
-                .git(index, work)
-                .args(["read-tree", "-m", &tree])
-                .run()
-                .context("starting git")?;
-            if merged.success() {
-                return Ok(());
-            }
-            files::remove(index)?;
-        }
-        let call = self.git(index, work).args(["read-tree", &tree]);
-        done(call, "reading the tree into the ground's index").map(drop)
-    }
-
     /// Writes the given paths of a private index into an empty folder, filters applied.
     pub(super) fn check_out(&self, index: &Path, into: &Path, paths: &[&TreePath]) -> Result<()> {
         let mut list = Vec::new();
@@ -117,16 +96,6 @@ impl Source {
             .args(["checkout-index", "--force", "-z", "--stdin"])
             .stdin(list);
         done(call, "checking files out into the ground").map(drop)
-    }
-
-    /// Renews the stat data of a private index, so that git in the ground sees its files as unchanged.
-    pub(super) fn refresh(&self, index: &Path, work: &Path) -> Result<()> {
-        // Ends with 1 when a file's filters do not round-trip: that is so in every clone of it.
-        self.git(index, work)
-            .args(["update-index", "-q", "--refresh"])
-            .run()
-            .context("starting git")
-            .map(drop)
     }
 
     /// Files that are in no index and that no ignore rule covers.
@@ -248,7 +217,6 @@ impl Source {
     }
 }
 
-/// Runs a git call that must succeed.
 /// A path as one entry of a list that git separates by colons.
 fn quoted(path: &Path) -> OsString {
     let mut entry = vec![b'"'];
@@ -262,6 +230,7 @@ fn quoted(path: &Path) -> OsString {
     OsString::from_vec(entry)
 }
 
+/// Runs a git call that must succeed.
 fn done(call: Tool, what: &str) -> Result<ToolOutput> {
     let output = call
         .run()

@@ -188,7 +188,11 @@ fn planner_ended(state: &mut State, ended: LeafEnd) {
         LeafEnd::Malformed { reason } => {
             state.planner.malformed += 1;
             if state.planner.malformed > state.limits.malformed {
-                end(state, Ending::Bailed(Bail::new(Cause::PlanInvalid, reason)));
+                let said = format!(
+                    "the planner's answer could not be used {} times in a row; the last time: {reason}",
+                    state.planner.malformed
+                );
+                end(state, Ending::Bailed(Bail::new(Cause::PlanInvalid, said)));
             } else {
                 let reasons = vec![reason];
                 state.planner.feedback = Some(Feedback {

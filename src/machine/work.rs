@@ -243,7 +243,8 @@ fn checked(state: &mut State, work: &mut Work, checked: Checked, notes: &mut Vec
 
 /// What was said of a candidate, to a developer that has put it forward again as it was.
 fn still(said: Option<Feedback>) -> Feedback {
-    let again = "nothing was changed since the attempt that was refused; it was refused for this:";
+    let again =
+        "nothing was changed since the attempt that was refused, for the reasons that follow";
     let mut feedback = said.unwrap_or(FeedbackKind::Unchanged.because(Vec::new()));
     if feedback.reasons.first().is_none_or(|first| first != again) {
         feedback.reasons.insert(0, again.to_owned());

@@ -248,3 +248,14 @@ fn a_commit_that_is_made_in_veris_worktree_under_a_verifier_is_kept_and_said() {
     };
     assert!(kept.lines().any(holds), "{kept}");
 }
+
+#[test]
+fn a_remote_that_is_a_relative_path_is_where_the_persons_own_push_finds_it() {
+    let scene = Scene::new();
+    let bare = origin(&scene);
+    scene.git(&["remote", "set-url", "origin", "../origin.git"]);
+    scene.git(&["push", "-q", "origin", "main"]);
+    scene.tdd(&[]).expect(0);
+    let tip = scene.git(&["rev-parse", "tdd/issue-42"]);
+    assert_eq!(scene.git_in(&bare, &["rev-parse", "tdd/issue-42"]), tip);
+}

@@ -31,7 +31,7 @@ impl House {
     fn select(&self, wanted: &Wanted) -> anyhow::Result<Selected> {
         let path = self.path("bin");
         let origin = Origin {
-            started_in: &self.path("repo"),
+            relative_to: &self.path("repo"),
             repository: &self.repository,
             path: path.as_os_str(),
             aside: &self.path("aside/agents"),
@@ -219,7 +219,7 @@ fn what_cannot_be_run_is_unavailable_and_says_what_to_do() {
                 name: "codex".into(),
                 ..Wanted::default()
             },
-            "chmod +x my-agent",
+            "make that executable",
         ),
         (Wanted::default(), "no agent is chosen"),
     ] {

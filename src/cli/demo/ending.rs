@@ -2,7 +2,7 @@
 
 use super::super::whereabouts::{home_of, one, places};
 use super::place::{ISSUE, Place, shell_word};
-use crate::check::Evidence;
+use crate::conductor::suite_runs;
 use crate::event::{Kind, Line, started_leaves};
 use crate::exit;
 use crate::git::Repo;
@@ -103,12 +103,8 @@ fn happened(lines: &[Line]) -> Vec<String> {
     let (approvals, rejects) = (verdicts("approve"), verdicts("reject"));
     let ended = |how: &'static str| of(Kind::Exit).filter(move |line| line.text("end") == how);
     let agents = started_leaves(lines);
-    let suites = lines
-        .iter()
-        .filter_map(evidence)
-        .flat_map(|evidence| evidence.runs)
-        .filter(|run| !run.remembered)
-        .count();
+    // One more: preflight's, on the base.
+    let suites = 1 + suite_runs(lines);
     let mut points = vec![
         format!("{steps} steps in {commits} commits, each of which passes the tests"),
         format!(
@@ -142,10 +138,6 @@ fn happened(lines: &[Line]) -> Vec<String> {
         ));
     }
     points
-}
-
-fn evidence(line: &Line) -> Option<Evidence> {
-    serde_json::from_value(line.fields.get("evidence")?.clone()).ok()
 }
 
 fn wall_seconds(line: &Line) -> u64 {
