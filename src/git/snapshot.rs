@@ -160,6 +160,24 @@ fn rename(path: &Path, to: &Path) -> Result<()> {
         .with_context(|| format!("{} cannot be moved to {}", path.display(), to.display()))
 }
 
+/// Lock files of refs below a folder.
+pub(super) fn locks_below(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    let mut locks = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ if entry.path().extension().is_some_and(|e| e == "lock") => {
+                    locks.push(entry.path());
+                }
+                _ => {}
+            }
+        }
+    }
+    locks
+}
+
 fn absent(e: &io::Error) -> bool {
     matches!(
         e.kind(),

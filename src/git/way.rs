@@ -2,9 +2,9 @@
 
 use super::frame::PACKED;
 use super::guard::{Guard, Head, STASH, Settled};
-use super::snapshot::move_aside;
+use super::snapshot::{locks_below, move_aside};
 use super::undone::keep_commit;
-use super::worktree::{WorkTree, locks_below};
+use super::worktree::WorkTree;
 use super::{saved, stage};
 use anyhow::{Context, Result};
 use git2::Oid;
