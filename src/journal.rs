@@ -80,6 +80,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be read or written, or a line other than the last is damaged: the error names it.
     pub fn open(path: &Path) -> Result<(Journal, Vec<Line>)> {
+        must_be_a_file(path)?;
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -277,13 +278,40 @@ impl Journal {
     }
 }
 
-/// Whether these are whole lines as `veri leaf` writes them: nothing is replayed from them, and nothing that a later start
-/// looks for stands in them.
+/// The name under which `veri leaf` writes, which is no start of a conductor.
+pub const LEAF_RUN: &str = "veri-leaf";
+
+/// What `veri leaf` tells of a launch or its end. Every other field of an older line is the run's own word to
+/// itself: an edit that was kept, a tree that was put back.
+const TOLD: [&str; 3] = ["leaf", "launch", "end"];
+
+/// Whether these are whole lines that nothing is read from, as `veri leaf` writes them.
 fn only_tells(bytes: &[u8], path: &Path, before: u64) -> bool {
-    let told = |key: &String| matches!(key.as_str(), "leaf" | "launch" | "end");
-    let tells =
-        |l: &Line| matches!(l.event, Kind::Launch | Kind::Exit) && l.fields.keys().all(told);
+    let tells = |l: &Line| {
+        matches!(l.event, Kind::Launch | Kind::Exit)
+            && l.run == LEAF_RUN
+            && l.fields.keys().all(|key| TOLD.contains(&key.as_str()))
+    };
     bytes.ends_with(b"\n") && parse(bytes, path, before).is_ok_and(|lines| lines.iter().all(tells))
+}
+
+fn is_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
+/// Nobody waits at a pipe that stands in the place of a journal.
+fn must_be_a_file(path: &Path) -> Result<()> {
+    if is_file(path) || std::fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    Err(Bail::new(
+        Cause::StorageFailed,
+        format!(
+            "the journal {} is no file; move away what stands there, and the run goes on from the ledger alone.",
+            path.display()
+        ),
+    )
+    .into())
 }
 
 /// Removes what cannot be replaced by a file.
@@ -309,6 +337,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// # Errors
 /// When it cannot be read, or a line other than the last is damaged.
 pub fn read(path: &Path) -> Result<Vec<Line>> {
+    must_be_a_file(path)?;
     let mut bytes = std::fs::read(path)
         .with_context(|| format!("cannot read the journal {}", path.display()))?;
     let whole = bytes

@@ -4,6 +4,7 @@
 //! The file stays when the lock is given back: deleting it would let a third program lock a new file of the
 //! same name while a second still holds the old one.
 
+use crate::cause::{Bail, Cause};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -137,6 +138,13 @@ impl Lock {
         pause: &mut dyn FnMut(),
     ) -> anyhow::Result<Result<Lock, Holder>> {
         let context = || format!("cannot take the lock {}", path.display());
+        if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            let said = format!(
+                "{} is to be a lock, and is no file: move it away, then run again.",
+                path.display()
+            );
+            return Err(Bail::new(Cause::StorageFailed, said).into());
+        }
         let began = Instant::now();
         let mut locked = loop {
             let file = open(path).with_context(context)?;
@@ -165,7 +173,8 @@ impl Lock {
 
     /// Whether somebody holds the lock. A file that is not there or cannot be opened is not held.
     pub fn is_held(path: &Path) -> bool {
-        File::open(path).is_ok_and(|file| matches!(Locked::shared(file), Ok(None)))
+        path.is_file()
+            && File::open(path).is_ok_and(|file| matches!(Locked::shared(file), Ok(None)))
     }
 }
 
@@ -283,6 +292,24 @@ mod tests {
         });
         assert!(taken.unwrap().is_ok());
         assert_eq!(pauses, 1);
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_lock_is_named_and_holds_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        for make in [
+            |path: &Path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+            |path: &Path| std::fs::create_dir(path).unwrap(),
+        ] {
+            make(&path);
+            assert!(!Lock::is_held(&path));
+            let error = Lock::try_acquire(&path, &info("a")).unwrap_err();
+            let bail = error.downcast_ref::<Bail>().unwrap();
+            assert_eq!(bail.cause, Cause::StorageFailed);
+            assert!(bail.detail.contains("move it away"), "{}", bail.detail);
+            let _ = std::fs::remove_file(&path);
+        }
     }
 
     #[test]

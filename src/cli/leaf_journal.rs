@@ -25,7 +25,7 @@ impl Telling {
         let skill_commit = env.text("VERI_SKILL_COMMIT").map(str::to_owned);
         Some(Telling {
             source: Source {
-                run: "veri-leaf".to_owned(),
+                run: journal::LEAF_RUN.to_owned(),
                 issue,
                 skill_commit,
             },

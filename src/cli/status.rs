@@ -49,55 +49,66 @@ struct Standing {
 impl StatusCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
-        let standings: Vec<Standing> = places(&repo, &home)
-            .iter()
-            .filter(|p| self.issue.is_none_or(|issue| issue == p.issue))
-            .map(standing)
-            .collect::<Result<_>>()?;
+        // One that cannot be read keeps nobody from hearing of the others; it is said after them.
+        let (mut standings, mut unreadable) = (Vec::new(), None);
+        for place in places(&repo, &home) {
+            if self.issue.is_none_or(|issue| issue == place.issue) {
+                match standing(&place) {
+                    Ok(standing) => standings.push(standing),
+                    Err(error) => unreadable = unreadable.or(Some(error)),
+                }
+            }
+        }
         if self.json {
             writeln!(out, "{}", serde_json::to_string_pretty(&standings)?)?;
-            return Ok(exit::DONE);
-        }
-        if standings.is_empty() {
-            match self.issue {
-                Some(issue) => writeln!(
-                    out,
-                    "no run of issue {issue} is known here; `veri status` lists those that are"
-                )?,
-                None => writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?,
-            }
-        }
-        for s in &standings {
-            let cause = s
-                .cause
-                .as_deref()
-                .map_or(String::new(), |c| format!(" ({c})"));
-            writeln!(
-                out,
-                "issue {}: {}{cause}, {}",
-                s.issue,
-                s.state,
-                match s.steps {
-                    0 => "not planned yet".to_owned(),
-                    steps => format!("{} of {steps} steps done", s.done),
+        } else {
+            if standings.is_empty() && unreadable.is_none() {
+                match self.issue {
+                    Some(issue) => writeln!(
+                        out,
+                        "no run of issue {issue} is known here; `veri status` lists those that are"
+                    )?,
+                    None => writeln!(out, "no run is known here; `veri tdd <issue>` starts one")?,
                 }
-            )?;
-            if let (Some(step), Some(phase)) = (s.step, &s.phase)
-                && s.state != "done"
-            {
-                writeln!(out, "  at      step {step}, {phase}: {}", s.title)?;
             }
-            if let (Some(last), Some(event)) = (&s.last, &s.event) {
-                writeln!(out, "  last    {event} at {last}")?;
-            }
-            if let Some(url) = &s.url {
-                writeln!(out, "  pull    {url}")?;
-            }
-            writeln!(out, "  tree    {}", s.tree)?;
-            writeln!(out, "  next    {}", s.next)?;
+            tell(&standings, out)?;
         }
-        Ok(exit::DONE)
+        unreadable.map_or(Ok(exit::DONE), Err)
     }
+}
+
+/// Standings, for people.
+fn tell(standings: &[Standing], out: &mut dyn Write) -> Result<()> {
+    for s in standings {
+        let cause = s
+            .cause
+            .as_deref()
+            .map_or(String::new(), |c| format!(" ({c})"));
+        writeln!(
+            out,
+            "issue {}: {}{cause}, {}",
+            s.issue,
+            s.state,
+            match s.steps {
+                0 => "not planned yet".to_owned(),
+                steps => format!("{} of {steps} steps done", s.done),
+            }
+        )?;
+        if let (Some(step), Some(phase)) = (s.step, &s.phase)
+            && s.state != "done"
+        {
+            writeln!(out, "  at      step {step}, {phase}: {}", s.title)?;
+        }
+        if let (Some(last), Some(event)) = (&s.last, &s.event) {
+            writeln!(out, "  last    {event} at {last}")?;
+        }
+        if let Some(url) = &s.url {
+            writeln!(out, "  pull    {url}")?;
+        }
+        writeln!(out, "  tree    {}", s.tree)?;
+        writeln!(out, "  next    {}", s.next)?;
+    }
+    Ok(())
 }
 
 fn standing(place: &Place) -> Result<Standing> {
@@ -108,8 +119,11 @@ fn standing(place: &Place) -> Result<Standing> {
         Vec::new()
     };
     let lines: Vec<&Line> = all.iter().filter(|l| l.issue == place.issue).collect();
-    let ledger = std::fs::read(place.tdd().join(format!("issue-{}.md", place.issue)))
-        .ok()
+    let ledger = place.tdd().join(format!("issue-{}.md", place.issue));
+    let ledger = ledger
+        .is_file()
+        .then(|| std::fs::read(ledger).ok())
+        .flatten()
         .and_then(|bytes| Ledger::parse(&bytes).ok());
     // Of a run in the checkout, the ledger is gone when another branch is checked out: then what it was read as last.
     let read_last = || {

@@ -51,6 +51,9 @@ impl Run<'_> {
         }
         let mut new = tempfile::NamedTempFile::new_in(self.tree.tdd()).with_context(what)?;
         std::io::Write::write_all(&mut new, bytes).with_context(what)?;
+        if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir()) {
+            std::fs::remove_dir_all(&path).with_context(what)?;
+        }
         new.persist(&path).map_err(|e| e.error).with_context(what)?;
         Ok(())
     }

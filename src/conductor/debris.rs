@@ -39,6 +39,9 @@ impl Run<'_> {
     /// What earlier starts on this issue learnt.
     pub(super) fn known_debris(&self) -> Result<Vec<TreePath>> {
         let file = self.debris_file();
+        if fs::metadata(&file).is_ok_and(|meta| !meta.is_file()) {
+            return Ok(Vec::new());
+        }
         match fs::read(&file) {
             Ok(bytes) => Ok(whole_paths(&bytes)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -62,6 +65,11 @@ impl Run<'_> {
             return Ok(());
         }
         let append = || {
+            match fs::symlink_metadata(&file) {
+                Ok(meta) if meta.is_dir() => fs::remove_dir_all(&file)?,
+                Ok(meta) if !meta.is_file() => fs::remove_file(&file)?,
+                _ => {}
+            }
             File::options()
                 .create(true)
                 .append(true)

@@ -1,7 +1,6 @@
 //! The files of one launch: its prompt, and what it wrote.
 
 use crate::leaf::{LaunchId, Records};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The files of one launch.
@@ -67,12 +66,4 @@ impl Files {
         }
         let _ = std::fs::remove_dir_all(temp);
     }
-}
-
-/// Whether a file that was to be read was not there.
-pub(super) fn not_found(error: &anyhow::Error) -> bool {
-    let mut causes = error
-        .chain()
-        .filter_map(|e| e.downcast_ref::<std::io::Error>());
-    causes.any(|e| e.kind() == ErrorKind::NotFound)
 }

@@ -2,7 +2,8 @@
 
 use super::base::issue_branch_name;
 use super::config;
-use super::snapshot::{Content, Watched, hex, path_bytes};
+use super::frame::Frame;
+use super::snapshot::{Watched, hex, path_bytes};
 use super::stage;
 use super::tree;
 use super::worktree::WorkTree;
@@ -19,9 +20,6 @@ use std::time::SystemTime;
 
 /// The committer's address by which a leaf's own commits, branches and stashes are known.
 pub const LEAF_EMAIL: &str = "leaf@veri.invalid";
-
-/// At most this many files of one hooks folder are watched; git knows 28 hooks.
-const MOST_HOOKS: usize = 1000;
 
 /// The locks of a working tree's own git.
 pub(super) const LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
@@ -73,6 +71,8 @@ pub struct Guard {
     pub(super) index_time: Option<SystemTime>,
     /// Locks that stood there already: not the leaf's.
     pub(super) locks: Vec<String>,
+    /// What must stand for the rest to be put back.
+    pub(super) frame: Frame,
     /// Files that tie the working tree to the repository.
     pub(super) ties: Vec<Watched>,
     /// Files that make git hide or find things, put back whole.
@@ -212,6 +212,7 @@ impl WorkTree {
                 .filter(|lock| self.git_dir.join(lock).exists())
                 .map(|lock| (*lock).to_owned())
                 .collect(),
+            frame: Frame::of(self, &folders)?,
             ties: self.ties()?,
             whole: self.whole()?,
             hooks: folders.into_iter().map(Hooks::of).collect::<Result<_>>()?,
@@ -238,7 +239,7 @@ impl WorkTree {
     /// io errors.
     pub fn open_guard(&self) -> Result<Option<Guard>> {
         let file = self.guard_file();
-        match whole(&file, u64::MAX) {
+        match whole(&file, 1 << 30) {
             // Somebody's folder or pipe in its place is no guard either.
             Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -284,6 +285,7 @@ impl WorkTree {
             self.git_dir.join("info/sparse-checkout"),
         ];
         for name in [
+            "commondir",
             "info/exclude",
             "info/attributes",
             "info/grafts",
@@ -291,7 +293,26 @@ impl WorkTree {
         ] {
             paths.push(self.common_dir.join(name));
         }
+        paths.extend(self.of_the_person()?);
         paths.into_iter().map(Watched::of).collect()
+    }
+
+    /// The person's own files of what git ignores and what attributes it gives, in every repository.
+    fn of_the_person(&self) -> Result<Vec<PathBuf>> {
+        let config = self.git2.config()?;
+        let folder = match (self.git.var("XDG_CONFIG_HOME"), self.git.var("HOME")) {
+            (Some(folder), _) if !folder.is_empty() => Some(PathBuf::from(folder)),
+            (_, home) => home.map(|home| Path::new(home).join(".config")),
+        };
+        let files = [
+            ("core.excludesfile", "ignore"),
+            ("core.attributesfile", "attributes"),
+        ];
+        let found = files.iter().filter_map(|(key, name)| {
+            let named = config.get_path(key).ok();
+            named.or_else(|| Some(folder.as_ref()?.join("git").join(name)))
+        });
+        Ok(found.filter(|path| path.is_absolute()).collect())
     }
 
     /// Every ref that names an object itself, without the stash.
@@ -339,13 +360,13 @@ impl Hooks {
     pub(super) fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(_) if Content::of(folder)? != Content::Other || !folder.is_dir() => {
+            Err(_) if !folder.is_dir() => {
                 return Ok(Vec::new());
             }
             Err(e) => return Err(e).with_context(|| format!("{}", folder.display())),
         };
         let mut paths = Vec::new();
-        for entry in entries.take(MOST_HOOKS) {
+        for entry in entries {
             let entry = entry?;
             if !entry.file_type()?.is_dir() {
                 paths.push(entry.path());

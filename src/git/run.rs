@@ -63,6 +63,13 @@ impl Git {
         Git::new(dir, &self.env)
     }
 
+    /// A variable of the environment that is laid over every call.
+    pub(super) fn var(&self, name: &str) -> Option<&OsStr> {
+        let of_that_name = |(key, _): &&(OsString, OsString)| key == name;
+        let found = self.env.iter().rev().find(of_that_name);
+        found.map(|(_, value)| value.as_os_str())
+    }
+
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -4,6 +4,7 @@
 //! leaf has set up.
 
 use super::config;
+use super::frame;
 use super::guard::{self, Guard, Head, Hooks, Settled};
 use super::repo;
 use super::run;
@@ -17,6 +18,9 @@ use git2::Oid;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// At most this many new files of one folder of hooks are kept one by one; git knows 28 hooks.
+const MOST_HOOKS: usize = 100;
 
 /// Contents of tampered files, to be kept.
 type Kept = Vec<(PathBuf, Vec<u8>)>;
@@ -33,9 +37,12 @@ impl Guard {
         let mut settled = Settled::default();
         let mut kept = Kept::new();
         let aside = wt.git_dir.join("veri-aside");
+        settled.tampered = self.frame.back(wt)?;
         self.files_back(&aside, &mut settled, &mut kept)?;
         self.tdd_back(wt, issue, &aside, &mut settled, &mut kept)?;
         self.config_back(wt, &aside, &mut settled, &mut kept)?;
+        self.packed_back(wt, &mut settled)?;
+        self.clear_way(wt, issue, &mut settled)?;
         keep_files(wt, issue, &kept)?;
         self.head_back(wt, issue, &mut settled)?;
         self.refs_back(wt, issue, &mut settled)?;
@@ -49,14 +56,24 @@ impl Guard {
             file_back(file, aside, settled, kept)?;
         }
         for hooks in &self.hooks {
-            for path in Hooks::paths(&hooks.folder)? {
-                if hooks.files.iter().all(|file| file.path != path) {
-                    let new = Watched {
-                        path,
-                        content: Content::Absent,
-                    };
-                    file_back(&new, aside, settled, kept)?;
-                }
+            let mut new = Hooks::paths(&hooks.folder)?;
+            new.retain(|path| hooks.files.iter().all(|file| file.path != *path));
+            let many = new.split_off(new.len().min(MOST_HOOKS));
+            for path in new {
+                let new = Watched {
+                    path,
+                    content: Content::Absent,
+                };
+                file_back(&new, aside, settled, kept)?;
+            }
+            if !many.is_empty() {
+                let heap = snapshot::move_all_aside(&many, aside)?;
+                settled.tampered.push(format!(
+                    "{} more files were written into {}, and moved to {}",
+                    many.len(),
+                    hooks.folder.display(),
+                    heap.display()
+                ));
             }
             for file in &hooks.files {
                 file_back(file, aside, settled, kept)?;
@@ -94,6 +111,14 @@ impl Guard {
                     "{gone} files of {} were removed, which are the records of earlier launches",
                     tdd.join("runs").display()
                 ));
+            }
+        }
+        for path in frame::no_records(&tdd)? {
+            if self.tdd.iter().all(|file| file.path != path) {
+                snapshot::move_aside(&path, aside)?;
+                settled
+                    .tampered
+                    .push(format!("{} was made", path.display()));
             }
         }
         for path in guard::tdd_files(&tdd)? {
@@ -208,7 +233,9 @@ impl Guard {
         }
         match &self.head {
             Head::Branch(branch) => {
-                if wt.git2.refname_to_id(branch).ok() != Some(base) {
+                // A branch that only leads to another is none of its own.
+                let found = wt.git2.find_reference(branch).ok();
+                if found.and_then(|found| found.target()) != Some(base) {
                     wt.git2
                         .reference(branch, base, true, "veri: a leaf's commits folded back")?;
                 }
@@ -220,7 +247,7 @@ impl Guard {
 
     fn index_back(&self, wt: &WorkTree) -> Result<()> {
         let index = wt.git_dir.join("index");
-        let now = whole(&index, u64::MAX).ok().flatten();
+        let now = whole(&index, self.index.len() as u64).ok().flatten();
         if now.unwrap_or_default() == self.index {
             return Ok(());
         }

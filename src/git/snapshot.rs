@@ -32,7 +32,8 @@ pub(super) enum Content {
         #[serde(with = "path_bytes")]
         target: PathBuf,
     },
-    /// A folder, a device, a pipe: never what is watched.
+    Folder,
+    /// A device, a pipe: never what is watched.
     Other,
 }
 
@@ -47,6 +48,9 @@ impl Content {
         if meta.is_symlink() {
             let target = fs::read_link(path).with_context(what)?;
             return Ok(Content::Link { target });
+        }
+        if meta.is_dir() {
+            return Ok(Content::Folder);
         }
         if !meta.is_file() {
             return Ok(Content::Other);
@@ -72,7 +76,7 @@ impl Content {
         match self {
             Content::File { bytes, .. } => Some(bytes.clone()),
             Content::Link { target } => Some(target.as_os_str().as_bytes().to_vec()),
-            Content::Absent | Content::Other => None,
+            Content::Absent | Content::Folder | Content::Other => None,
         }
     }
 }
@@ -95,7 +99,7 @@ impl Watched {
         let what = || format!("{} cannot be put back", self.path.display());
         match Content::of(&self.path)? {
             Content::Absent => {}
-            Content::Other => move_aside(&self.path, aside)?,
+            Content::Folder | Content::Other => move_aside(&self.path, aside)?,
             _ => fs::remove_file(&self.path).with_context(what)?,
         }
         if let Some(folder) = self.path.parent()
@@ -105,6 +109,7 @@ impl Watched {
         }
         match &self.content {
             Content::Absent | Content::Other => Ok(()),
+            Content::Folder => fs::create_dir_all(&self.path).with_context(what),
             Content::Link { target } => symlink(target, &self.path).with_context(what),
             Content::File { mode, bytes } => {
                 let folder = self.path.parent().unwrap_or(Path::new("/"));
@@ -127,14 +132,50 @@ impl Watched {
 
 /// Moves something into a folder, under the first free number.
 pub(super) fn move_aside(path: &Path, aside: &Path) -> Result<()> {
+    rename(path, &free(aside)?)
+}
+
+/// Moves many files of one folder into a folder of their own there; gives it back.
+pub(super) fn move_all_aside(paths: &[PathBuf], aside: &Path) -> Result<PathBuf> {
+    let heap = free(aside)?;
+    fs::create_dir(&heap).with_context(|| format!("{} cannot be made", heap.display()))?;
+    for path in paths {
+        rename(path, &heap.join(path.file_name().unwrap_or_default()))?;
+    }
+    Ok(heap)
+}
+
+/// The first free number in a folder, which is made.
+fn free(aside: &Path) -> Result<PathBuf> {
     fs::create_dir_all(aside).with_context(|| format!("{} cannot be made", aside.display()))?;
     let mut number = 1;
     while aside.join(number.to_string()).symlink_metadata().is_ok() {
         number += 1;
     }
-    let to = aside.join(number.to_string());
-    fs::rename(path, &to)
+    Ok(aside.join(number.to_string()))
+}
+
+fn rename(path: &Path, to: &Path) -> Result<()> {
+    fs::rename(path, to)
         .with_context(|| format!("{} cannot be moved to {}", path.display(), to.display()))
+}
+
+/// Lock files of refs below a folder.
+pub(super) fn locks_below(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    let mut locks = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ if entry.path().extension().is_some_and(|e| e == "lock") => {
+                    locks.push(entry.path());
+                }
+                _ => {}
+            }
+        }
+    }
+    locks
 }
 
 fn absent(e: &io::Error) -> bool {

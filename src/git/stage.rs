@@ -271,9 +271,20 @@ fn unstageable(out: &ToolOutput) -> anyhow::Error {
     }
 }
 
+/// Removes a file that nobody needs, or whatever was put in its place.
 pub(super) fn remove_if_there(file: &Path) -> Result<()> {
-    match fs::remove_file(file) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+    let is_folder = fs::symlink_metadata(file).is_ok_and(|meta| meta.is_dir());
+    let removed = match is_folder {
+        true => fs::remove_dir_all(file),
+        false => fs::remove_file(file),
+    };
+    match removed {
+        Err(e)
+            if !matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
             Err(e).with_context(|| format!("{} cannot be removed", file.display()))
         }
         _ => Ok(()),

@@ -89,7 +89,8 @@ fn ref_back(
                     "{name} was deleted while the leaf ran, and what it named ({old}) is gone"
                 ));
             } else if name.starts_with(&refs.name("")) {
-                wt.git2.reference(name, old, false, "veri: put back")?;
+                // By force: a symbolic ref may stand there.
+                wt.git2.reference(name, old, true, "veri: put back")?;
                 settled
                     .noted
                     .push(format!("{name} had been deleted: put back"));

@@ -3,6 +3,7 @@
 use super::base::{branch_tip, issue_branch_name};
 use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
+use super::snapshot::locks_below;
 use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
 use anyhow::{Context, Result};
@@ -316,24 +317,6 @@ impl WorkTree {
         }
         Ok(removed)
     }
-}
-
-/// Lock files of refs below a folder.
-fn locks_below(folder: &Path) -> Vec<PathBuf> {
-    let mut folders = vec![folder.to_owned()];
-    let mut locks = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                _ if entry.path().extension().is_some_and(|e| e == "lock") => {
-                    locks.push(entry.path());
-                }
-                _ => {}
-            }
-        }
-    }
-    locks
 }
 
 /// What stands where veri's worktree should be.

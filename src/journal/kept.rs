@@ -87,7 +87,7 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
             copy.display()
         )
     };
-    let kept = match whole(copy, u64::MAX) {
+    let kept = match whole(copy, 1 << 30) {
         Ok(kept) => whole_lines(&kept.unwrap_or_default()).to_vec(),
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(e).with_context(what),

@@ -110,7 +110,7 @@ fn a_spoilt_journal_is_put_back_and_told_lines_stay() {
         assert_eq!(std::fs::read(&path).unwrap(), good);
     }
     // What `veri leaf` tells meanwhile is nobody's fault; what could be replayed is.
-    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    tell(&path);
     assert!(!journal.mend().unwrap());
     let fields = Map::from_iter([("input".to_owned(), Value::Null)]);
     let mut other = Journal::open(&path).unwrap().0;
@@ -119,6 +119,57 @@ fn a_spoilt_journal_is_put_back_and_told_lines_stay() {
         .unwrap();
     assert!(journal.mend().unwrap());
     assert_eq!(append(&mut journal, Kind::RunEnd).seq, 3);
+}
+
+/// `veri leaf`, beside a run.
+fn by_leaf() -> Source {
+    Source {
+        run: LEAF_RUN.to_owned(),
+        ..source()
+    }
+}
+
+/// What it writes.
+fn tell(path: &Path) {
+    Journal::open(path)
+        .unwrap()
+        .0
+        .append(&by_leaf(), &Subject::default(), Kind::Exit, Map::new())
+        .unwrap();
+}
+
+#[test]
+fn a_line_in_the_form_of_veri_leaf_carries_no_word_of_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy, mut journal) = kept(dir.path());
+    let good = std::fs::read(&path).unwrap();
+    let forge = |run: &str, field: &str| {
+        let source = Source {
+            run: run.to_owned(),
+            ..source()
+        };
+        let fields = Map::from_iter([(field.to_owned(), Value::from("x"))]);
+        let mut other = Journal::open(&path).unwrap().0;
+        other
+            .append(&source, &Subject::default(), Kind::Exit, fields)
+            .unwrap();
+    };
+    let fields = [
+        "edit", "settled", "left", "put_back", "ending", "finding", "cause",
+    ];
+    for field in fields {
+        forge(LEAF_RUN, field);
+        assert!(journal.mend().unwrap(), "{field}");
+    }
+    forge("another-run", "end");
+    assert!(journal.mend().unwrap(), "under the name of another start");
+    drop(journal);
+    for field in fields {
+        forge(LEAF_RUN, field);
+        let (_, lines, vouched) = Journal::open_kept(&path, &copy).unwrap();
+        assert_eq!((vouched, lines.len()), (Vouched::PutBack, 2), "{field}");
+        assert_eq!(std::fs::read(&path).unwrap(), good);
+    }
 }
 
 /// A journal with a copy, in which a developer is at work.
@@ -154,7 +205,7 @@ fn a_copy_brings_back_what_was_spoilt_while_nobody_watched() {
     let good = std::fs::read(&path).unwrap();
     let vouched = || Journal::open_kept(&path, &copy).unwrap().2;
     assert_eq!(vouched(), Vouched::Whole);
-    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    tell(&path);
     let more = std::fs::read(&path).unwrap();
     assert_eq!(vouched(), Vouched::Whole);
     assert_eq!(std::fs::read(&path).unwrap(), more, "veri leaf may tell");
@@ -224,7 +275,7 @@ fn a_line_of_ours_that_follows_a_forged_one_does_not_vouch_for_it() {
     assert_eq!((vouched, lines.len()), (Vouched::Whole, 7));
     // What `veri leaf` tells meanwhile stays, and is counted.
     let (mut journal, ..) = Journal::open_kept(&path, &copy).unwrap();
-    append(&mut Journal::open(&path).unwrap().0, Kind::Exit);
+    tell(&path);
     assert_eq!(append(&mut journal, Kind::Stop).seq, 9);
     assert!(!journal.mend().unwrap());
 }
@@ -236,10 +287,8 @@ fn a_line_that_tells_has_nothing_in_it_that_anything_could_be_concluded_from() {
     let tell = |key: &str| {
         let fields = Map::from_iter([(key.to_owned(), Value::from(true))]);
         let mut other = Journal::open(&path).unwrap().0;
-        let subject = Subject::default();
-        other
-            .append(&source(), &subject, Kind::Exit, fields)
-            .unwrap();
+        let (source, subject) = (by_leaf(), Subject::default());
+        other.append(&source, &subject, Kind::Exit, fields).unwrap();
     };
     for key in [
         "settled",

@@ -7,11 +7,12 @@ use super::process::Handle;
 use super::records::{Exit, Records, Started, remove};
 use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, Order, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
-use super::sweep::{sweep_launch, sweep_strays};
+use super::sweep::{children, sweep_launch, sweep_strays, taken_in};
 use crate::cause::{Bail, Cause};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -42,6 +43,8 @@ pub struct Running {
     grace: Duration,
     asked: bool,
     ended: Option<End>,
+    /// The children of this program before the shim, if it takes in orphans.
+    before: Option<HashSet<(i32, u64)>>,
 }
 
 /// Launches a leaf. The intent must be in the journal already.
@@ -55,6 +58,7 @@ pub fn start(records: &Records, spec: &Spec) -> anyhow::Result<Running> {
         bail!("the leaf {} has no command", spec.name);
     }
     let spec = absolute(spec)?;
+    let before = children();
     records.make()?;
     let lock = take_lock(records, &spec.name)?;
     clear(records, &spec.name)?;
@@ -79,6 +83,7 @@ pub fn start(records: &Records, spec: &Spec) -> anyhow::Result<Running> {
         grace: spec.grace,
         asked: false,
         ended: None,
+        before,
     })
 }
 
@@ -270,9 +275,11 @@ impl Running {
 
     fn finish(&mut self) -> anyhow::Result<End> {
         let exit = self.records.ended(&self.launch)?;
-        if exit.is_none() {
-            let session = cfg!(target_os = "linux").then(|| Pid::from_raw(self.shim.id() as i32));
-            sweep_strays(&self.launch, session);
+        let session = cfg!(target_os = "linux").then(|| Pid::from_raw(self.shim.id() as i32));
+        // A leaf can write a record, too, and kill its shim.
+        let before = self.before.as_ref();
+        if exit.is_none() || before.is_some_and(|b| !taken_in(b, session).is_empty()) {
+            sweep_strays(&self.launch, session, before);
         }
         let status = self.shim.wait().context("cannot reap the shim")?;
         if exit.is_some() && !status.success() {

@@ -195,6 +195,10 @@ pub fn list(records: &Records) -> anyhow::Result<Vec<Listed>> {
 fn lock_is_held(records: &Records, name: &str) -> anyhow::Result<bool> {
     let path = records.lock(name);
     let context = || format!("cannot look at the lock {}", path.display());
+    // Nobody has a lock on a pipe, and a reader would wait at it.
+    if std::fs::metadata(&path).is_ok_and(|meta| !meta.is_file()) {
+        return Ok(false);
+    }
     let file = match File::open(&path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         file => file.with_context(context)?,

@@ -157,14 +157,58 @@ impl Tree {
 /// For a launch whose shim is gone, or for what a foreign server (a terminal multiplexer, a build daemon)
 /// started on the leaf's behalf. Without `/proc` nothing is found.
 pub fn sweep_launch(launch: &LaunchId) -> Swept {
-    sweep_strays(launch, None)
+    sweep_strays(launch, None, None)
 }
 
-/// As `sweep_launch`, and every member of a session whose leader is our own unreaped child: so long its id
+/// Takes in, from now on, what loses its parent below this program: of a leaf whose shim was killed, nothing gets
+/// away. Only for a program that starts one leaf at a time. Without such a service of the system nothing happens.
+pub fn take_in_orphans() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+}
+
+/// The children of this program, by pid and start time, when it takes in orphans.
+pub(super) fn children() -> Option<HashSet<(i32, u64)>> {
+    #[cfg(target_os = "linux")]
+    if nix::sys::prctl::get_child_subreaper().unwrap_or(false) {
+        let children = process::all()
+            .into_iter()
+            .filter(|s| s.parent == Pid::this());
+        return Some(children.map(|s| (s.pid.as_raw(), s.start)).collect());
+    }
+    None
+}
+
+/// What came to this program since its children were `before`, and everything below; `shim` was started by it.
+pub(super) fn taken_in(before: &HashSet<(i32, u64)>, shim: Option<Pid>) -> Vec<process::Stat> {
+    let all = process::all();
+    let new = |s: &&process::Stat| {
+        s.parent == Pid::this()
+            && Some(s.pid) != shim
+            && !before.contains(&(s.pid.as_raw(), s.start))
+    };
+    let mut found = Vec::new();
+    for root in all.iter().filter(new) {
+        found.extend(process::descendants(root.pid, &all));
+        found.push(*root);
+    }
+    found.retain(|s| !s.zombie);
+    found
+}
+
+/// As `sweep_launch`, what this program took in since its children were `before`, and every member of a session whose leader is our own unreaped child: so long its id
 /// cannot be another session's.
-pub(super) fn sweep_strays(launch: &LaunchId, session: Option<Pid>) -> Swept {
+pub(super) fn sweep_strays(
+    launch: &LaunchId,
+    session: Option<Pid>,
+    before: Option<&HashSet<(i32, u64)>>,
+) -> Swept {
     let find = || {
         let mut found = process::of_launch(launch, &[Pid::this()]);
+        if let Some(before) = before {
+            let taken = taken_in(before, session);
+            found.extend(taken.iter().filter_map(Handle::of));
+        }
         if let Some(session) = session {
             let members = process::all()
                 .into_iter()

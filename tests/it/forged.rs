@@ -112,6 +112,89 @@ fn a_forged_journal_has_nothing_committed_that_was_not_judged() {
 }
 
 #[test]
+fn a_forged_edit_of_the_ledger_in_the_journal_is_no_persons_edit() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let forged =
+        "sed 's/\\[ \\]/[x]/' .tdd/issue-42.md > ../f; edit=$(git hash-object -w ../f); rm ../f";
+    let tell = r#"line exit "\"edit\":\"$edit\",\"settled\":true""#;
+    let (helper, _) = LINES.split_once("git add -A").unwrap();
+    let ask = format!("{forged}\n{helper}\n{tell}\necho '{{\"needs_user\":\"which?\"}}'");
+    let once = scene.path("once");
+    scene.agent(&Agent {
+        red: format!(
+            "if [ ! -e {0} ]; then touch {0}; {ask}; else {1}; fi",
+            once.display(),
+            good.red
+        ),
+        ..good
+    });
+    scene.tdd(&[]).bails("needs-user");
+    scene.tdd(&[]).expect(0);
+    walk(&scene);
+    assert!(!scene.pull().unwrap().contains("by hand"));
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_the_run_holds_nobody() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let bad = "for p in .tdd/issue-42.md ../issue-42.journal ../issue-42.guard ../issue-42.debris \
+        .tdd/develop-green.lock .tdd/runs/$VERI_LAUNCH.out; do rm -f $p; mkfifo $p; done";
+    scene.agent(&Agent {
+        red: attempts(":", &[&format!("{bad}\n{}", good.red)], &good.red),
+        ..good
+    });
+    scene.tdd(&[]).expect(0);
+    walk(&scene);
+    let journal = scene.worktree().join(".tdd/events.jsonl");
+    fs::remove_file(&journal).unwrap();
+    nix::unistd::mkfifo(&journal, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    scene.veri(&["log"]).expect(11).says("move away");
+}
+
+#[test]
+fn what_the_person_has_git_ignore_everywhere_is_not_the_leafs_to_write() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let bad = "mkdir -p ~/.config/git; echo '*.sh' > ~/.config/git/ignore; echo '* filter=x' > ~/.config/git/attributes";
+    scene.agent(&Agent {
+        red: attempts(":", &[&format!("{bad}\n{}", good.red)], &good.red),
+        ..good
+    });
+    scene.tdd(&[]).expect(0);
+    walk(&scene);
+    let why = sent_back(&scene, 1, Phase::Red).join("\n");
+    assert!(why.contains("git/ignore was written"), "{why}");
+    assert!(!scene.path("home/.config/git/ignore").exists());
+}
+
+#[test]
+fn a_daemon_without_a_name_whose_leaf_kills_its_supervisor_is_ended_with_it() {
+    let scene = Scene::new();
+    let good = Agent::default();
+    let once = scene.path("once");
+    let daemon = "while sleep 0.05; do echo x >> \"$0/daemon.txt\"; done";
+    scene.agent(&Agent {
+        red: format!(
+            "if [ ! -e {0} ]; then touch {0}; setsid env -i PATH=\"$PATH\" sh -c '{daemon}' \"$PWD\" & \
+             while [ ! -e daemon.txt ]; do :; done; kill -9 $PPID; sleep 1000; fi\n{1}",
+            once.display(),
+            good.red
+        ),
+        ..good
+    });
+    scene.tdd(&[]).bails("killed-external");
+    scene.nothing_is_left_running();
+    scene.tdd(&[]).expect(0);
+    walk(&scene);
+    assert_eq!(
+        scene.git(&["ls-tree", "--name-only", "tdd/issue-42", "daemon.txt"]),
+        ""
+    );
+}
+
+#[test]
 fn what_settling_finds_of_a_stuck_or_stopped_leaf_is_said() {
     let scene = Scene::new();
     let good = Agent::default();

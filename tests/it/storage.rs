@@ -128,3 +128,23 @@ fn a_journal_that_cannot_grow_bails_and_is_whole_afterwards() {
     assert!(!scene.said("torn"));
     is_finished(&scene);
 }
+
+#[test]
+fn a_journal_that_cannot_be_read_does_not_hide_how_the_other_issues_stand() {
+    let scene = Scene::new();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let issues = scene.path("forge/issues");
+    fs::create_dir(issues.join("7")).unwrap();
+    fs::copy(issues.join("42/issue.md"), issues.join("7/issue.md")).unwrap();
+    let mut arguments = scene.arguments();
+    arguments[1] = "7".to_owned();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    scene
+        .veri(&[&arguments[..], &["--plan-only"]].concat())
+        .expect(0);
+    fs::write(scene.worktree().join(".tdd/events.jsonl"), "garbage\n").unwrap();
+    let ran = scene.veri(&["status"]).expect(11).says("is damaged");
+    assert!(ran.out.contains("issue 7: planned"), "{}", ran.out);
+    let ran = scene.veri(&["status", "--json"]).expect(11);
+    assert!(ran.out.contains("\"issue\": 7"), "{}", ran.out);
+}

@@ -3,6 +3,7 @@
 mod base;
 mod candidate;
 mod commit;
+mod frame;
 mod guard;
 mod nested;
 mod preflight;
