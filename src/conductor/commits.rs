@@ -46,14 +46,14 @@ impl Run<'_> {
         let what = || format!("cannot write the ledger {}", path.display());
         if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             // Kept, and found when what a leaf did to `.tdd/` is undone.
-            let aside = tempfile::tempdir_in(self.tree.tdd()).with_context(what)?;
+            let aside = tempfile::Builder::new()
+                .prefix("in-the-place-of-the-ledger-")
+                .tempdir_in(self.tree.tdd())
+                .with_context(what)?;
             std::fs::rename(&path, aside.keep().join("ledger")).with_context(what)?;
         }
         let mut new = tempfile::NamedTempFile::new_in(self.tree.tdd()).with_context(what)?;
         std::io::Write::write_all(&mut new, bytes).with_context(what)?;
-        if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir()) {
-            std::fs::remove_dir_all(&path).with_context(what)?;
-        }
         new.persist(&path).map_err(|e| e.error).with_context(what)?;
         Ok(())
     }

@@ -371,15 +371,15 @@ fn pipes_devices_and_folders_where_veris_files_were_are_neither_waited_for_nor_r
         ("ln -sf /dev/zero .tdd/issue-42.md", ledger),
         (
             "rm .tdd/issue-42.md; mkdir .tdd/issue-42.md; echo mine > .tdd/issue-42.md/notes",
-            ledger,
+            "in-the-place-of-the-ledger-",
         ),
         (
             "mkfifo .tdd/runs/$VERI_LAUNCH.kill .tdd/runs/$VERI_LAUNCH.exit; exit 3",
-            "exited with code 3",
+            ".kill was made",
         ),
         (
             "i=$(git rev-parse --git-dir)/index; rm $i; mkfifo $i; exit 3",
-            "exited with code 3",
+            "index was made, which git cannot read",
         ),
         (
             "for f in ../issue-42.journal ../issue-42.guard; do rm $f; mkfifo $f; done; exit 3",
