@@ -196,8 +196,8 @@ pub(super) fn taken_in(before: &HashSet<(i32, u64)>, shim: Option<Pid>) -> Vec<p
     found
 }
 
-/// As `sweep_launch`, what this program took in since its children were `before`, and every member of a session whose leader is our own unreaped child: so long its id
-/// cannot be another session's.
+/// As `sweep_launch`, with what this program took in since its children were `before`, and every member of a
+/// session whose leader is our own unreaped child: so long its id cannot be another session's.
 pub(super) fn sweep_strays(
     launch: &LaunchId,
     session: Option<Pid>,
