@@ -19,6 +19,7 @@ pub mod agent;
 pub mod blind;
 pub mod check;
 pub mod config;
+pub mod folder;
 pub mod forge;
 pub mod git;
 pub mod ground;

@@ -101,6 +101,8 @@ impl Run<'_> {
     /// Undoes what a leaf did to the repository itself and to the ledger. Journalled at once: done a second
     /// time, after a crash, there is nothing left to find.
     pub(super) fn settle_guard(&mut self) -> Result<()> {
+        // First of all: nothing can be written to a journal that is spoilt.
+        self.mend_journal()?;
         let owed = self.unsettled().map(|l| l.text("head").to_owned());
         let in_hand = self.guard.is_some();
         let guard = match self.guard.take() {
@@ -149,8 +151,6 @@ impl Run<'_> {
             false => self.tree.guard_in_memory()?,
         });
         let outcome = run(self);
-        // First of all: nothing can be written to a journal that is spoilt.
-        self.mend_journal()?;
         self.settle_guard()?;
         outcome
     }

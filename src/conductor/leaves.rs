@@ -359,8 +359,15 @@ impl Run<'_> {
 
     /// The journal lies within a developer's reach.
     pub(super) fn mend_journal(&mut self) -> Result<()> {
+        let replaced = self.tree.regain()?;
         if self.journal.mend()? {
             self.found(JOURNAL_TOUCHED.to_owned())?;
+        }
+        if replaced {
+            self.found(format!(
+                "a link was put in the place of {}: what it leads to was left alone",
+                self.tree.path().display()
+            ))?;
         }
         Ok(())
     }

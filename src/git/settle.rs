@@ -37,7 +37,11 @@ impl Guard {
         let mut settled = Settled::default();
         let mut kept = Kept::new();
         let aside = wt.git_dir.join("veri-aside");
-        settled.tampered = self.frame.back(wt)?;
+        if wt.regain()? {
+            let said = format!("{} was replaced by a link", wt.path().display());
+            settled.tampered.push(said);
+        }
+        settled.tampered.extend(self.frame.back(wt)?);
         self.files_back(&aside, &mut settled, &mut kept)?;
         self.tdd_back(wt, issue, &aside, &mut settled, &mut kept)?;
         self.config_back(wt, &aside, &mut settled, &mut kept)?;

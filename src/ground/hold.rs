@@ -189,6 +189,7 @@ impl Ground {
     /// # Errors
     /// When `tree` is not the one that was last laid, or the ground cannot be read.
     pub fn verify_exact(&mut self, tree: Oid) -> Result<Vec<TreePath>> {
+        self.regain()?;
         let laid = self.laid(tree)?;
         // Nothing that ran here before is later.
         self.record.clock.read(clock::now());

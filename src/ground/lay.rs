@@ -43,6 +43,7 @@ impl Ground {
     /// git-failed when objects are missing or a filter fails, needs-user when the declared environment file is a
     /// tracked one, and I/O errors.
     pub fn bring_to(&mut self, repo: &Repository, tree: Oid) -> Result<Brought> {
+        self.regain()?;
         let laid = Laid {
             tree,
             entries: Arc::new(self.entries_of(repo, tree)?),
@@ -200,8 +201,17 @@ impl Ground {
         Ok(different)
     }
 
+    /// Begins anew where something that ran here put a link in the place of the ground: what it leads to is not ours.
+    pub(super) fn regain(&mut self) -> Result<()> {
+        match self.lock.regain()? {
+            true => self.wipe(),
+            false => Ok(()),
+        }
+    }
+
     /// Empties the ground and forgets what was laid.
     pub(super) fn wipe(&mut self) -> Result<()> {
+        self.lock.regain()?;
         // With all that may remember a time here, the times are forgotten.
         self.record.forget(&self.lock.records)?;
         self.index = KeptIndex::default();

@@ -1,5 +1,6 @@
 //! Slots: a ground's folder, the folder of its records, and the lock that makes them one process's own.
 
+use crate::folder;
 use crate::lock::Locked;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
@@ -37,6 +38,19 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// Puts the ground and its records back where links were put in their place; says whether there were any.
+    pub(super) fn regain(&self) -> Result<bool> {
+        let mut replaced = false;
+        for own in [&self.root, &self.records] {
+            replaced |= folder::unlinked(own)?;
+        }
+        // Where the folder that holds both was replaced, only the first is there again.
+        for own in [&self.root, &self.records].into_iter().filter(|_| replaced) {
+            fs::create_dir_all(own).with_context(|| format!("making {}", own.display()))?;
+        }
+        Ok(replaced)
+    }
+
     /// Takes the first slot that nobody holds.
     pub(super) fn take(home: &Path, kind: Kind) -> Result<Slot> {
         let folder = home.join("ground");

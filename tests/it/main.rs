@@ -32,6 +32,7 @@ mod kills;
 mod leaf;
 mod ledger_edits;
 mod ledger_examples;
+mod links;
 mod names;
 mod picture;
 mod planner;
