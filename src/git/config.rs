@@ -22,8 +22,8 @@ pub(super) enum Weight {
 }
 
 /// Weighs a change of a key as `git config --list` prints it: section and name in lower case.
-/// `existed`: whether the file had the key before.
-pub(super) fn weigh(key: &str, existed: bool) -> Weight {
+/// `existed`: whether the file had the key before; `remote`: the one that the run pushes to.
+pub(super) fn weigh(key: &str, existed: bool, remote: &str) -> Weight {
     let section = key.split('.').next().unwrap_or(key);
     let name = key.rsplit('.').next().unwrap_or(key);
     match (section, name) {
@@ -48,10 +48,18 @@ pub(super) fn weigh(key: &str, existed: bool) -> Weight {
         | ("remote", "pushurl" | "receivepack" | "uploadpack" | "vcs" | "proxy") => {
             Weight::Tampering
         }
-        // A new remote is the person's or nobody's; another address of an old one gets the pushes.
+        // The run's own, new or not, gets the pushes, and on this machine its hooks run.
+        ("remote", _) if within(key) == remote => Weight::Tampering,
+        // A new remote is the person's or nobody's; another address of an old one gets their pushes.
         ("remote", "url") if existed => Weight::Tampering,
         _ => Weight::Harmless,
     }
+}
+
+/// What stands between the section and the name of a key.
+fn within(key: &str) -> &str {
+    let inner = key.split_once('.').map_or("", |(_, rest)| rest);
+    inner.rsplit_once('.').map_or("", |(inner, _)| inner)
 }
 
 /// Every setting of one file, in order; values of one key in order. None stands for "no value".
@@ -98,7 +106,13 @@ pub(super) struct Mended {
 
 /// Puts the keys of a changed file back that a leaf has no business with. The rest of the file stays,
 /// unless the file cannot be mended key by key: then all of it is put back.
-pub(super) fn mend(git: &Git, before: &Watched, now: &Content, aside: &Path) -> Result<Mended> {
+pub(super) fn mend(
+    git: &Git,
+    remote: &str,
+    before: &Watched,
+    now: &Content,
+    aside: &Path,
+) -> Result<Mended> {
     let old = settings_of(git, &before.content)?.unwrap_or_default();
     let Some(new) = settings_of(git, now)? else {
         before.put_back(aside)?;
@@ -121,7 +135,7 @@ pub(super) fn mend(git: &Git, before: &Watched, now: &Content, aside: &Path) -> 
             continue;
         }
         let text = String::from_utf8_lossy(key).into_owned();
-        let weight = weigh(&text, old.contains_key(key));
+        let weight = weigh(&text, old.contains_key(key), remote);
         if weight != Weight::Harmless {
             wrong.push(key.clone());
         }

@@ -228,7 +228,7 @@ impl WorkTree {
                 .into_iter()
                 .map(|entry| entry.0.to_string())
                 .collect(),
-            nested: self.nested()?,
+            nested: self.nested(&mut |_| Ok(()))?,
         })
     }
 

@@ -8,9 +8,15 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// Files that git reads wherever they stand in a working tree.
+const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+
 impl WorkTree {
     /// Folders of the working tree that are repositories of their own, neither committed nor ignored.
-    pub(super) fn nested(&self) -> Result<Vec<String>> {
+    ///
+    /// What ignores files is read on the way. `odd` is told first of what stands in its place and has no end (a pipe, a
+    /// link to one).
+    pub(super) fn nested(&self, odd: &mut dyn FnMut(&Path) -> Result<()>) -> Result<Vec<String>> {
         let top = tree::of_commit(&self.git2, self.head()?)?;
         let mut nested = Vec::new();
         let mut folders: Vec<(PathBuf, Option<Oid>)> = vec![(PathBuf::new(), Some(top))];
@@ -18,6 +24,12 @@ impl WorkTree {
             let committed = committed
                 .map(|tree| tree::find(&self.git2, tree))
                 .transpose()?;
+            for rules in RULES {
+                let rules = self.path.join(&folder).join(rules);
+                if has_no_end(&rules) {
+                    odd(&rules)?;
+                }
+            }
             // git, too, passes over a folder that it cannot read, or that is gone meanwhile.
             let entries = fs::read_dir(self.path.join(&folder));
             for entry in entries.into_iter().flatten().flatten() {
@@ -42,6 +54,11 @@ impl WorkTree {
         nested.sort();
         Ok(nested)
     }
+}
+
+/// Whether a reader may wait here for ever.
+fn has_no_end(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }
 
 /// Whether a folder is the top of a repository, or may be one that libgit2 cannot read.

@@ -160,7 +160,7 @@ impl Guard {
         let mut known = BTreeSet::new();
         for file in &self.config {
             known.insert(file.path.clone());
-            mend(&git, file, aside, settled, kept)?;
+            mend(&git, &wt.remote, file, aside, settled, kept)?;
         }
         // A file that was not part of the configuration before: a new ~/.gitconfig.
         for path in config::sources(&wt.git)?.files {
@@ -170,7 +170,7 @@ impl Guard {
                     path,
                     content: Content::Absent,
                 };
-                mend(&git, &new, aside, settled, kept)?;
+                mend(&git, &wt.remote, &new, aside, settled, kept)?;
             }
         }
         Ok(())
@@ -281,7 +281,17 @@ impl Guard {
         // A repository may lie within another.
         for _ in 0..100 {
             let mut any = false;
-            for folder in wt.nested()? {
+            let mut rules = Vec::new();
+            let nested = wt.nested(&mut |path| {
+                rules.push(path.display().to_string());
+                snapshot::move_aside(path, aside)
+            })?;
+            settled.tampered.extend(
+                rules
+                    .iter()
+                    .map(|path| format!("{path} was made, which git cannot read")),
+            );
+            for folder in nested {
                 let inner = wt.path.join(&folder).join(".git");
                 if self.nested.contains(&folder) || fs::symlink_metadata(&inner).is_err() {
                     continue;
@@ -322,6 +332,7 @@ fn file_back(file: &Watched, aside: &Path, settled: &mut Settled, kept: &mut Kep
 
 fn mend(
     git: &run::Git,
+    remote: &str,
     file: &Watched,
     aside: &Path,
     settled: &mut Settled,
@@ -330,7 +341,7 @@ fn mend(
     let Some(now) = file.changed()? else {
         return Ok(());
     };
-    let mended = config::mend(git, file, &now, aside)?;
+    let mended = config::mend(git, remote, file, &now, aside)?;
     let shown = file.path.display();
     if !mended.tampered.is_empty() {
         settled

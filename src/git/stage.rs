@@ -261,6 +261,9 @@ fn unstageable(out: &ToolOutput) -> anyhow::Error {
         "unable to index",
         "filter",
         "updating files failed",
+        // `working-tree-encoding` of a file that is not written like that.
+        "BOM is ",
+        "failed to encode",
     ]
     .iter()
     .any(|sign| words.contains(sign));

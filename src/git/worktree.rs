@@ -27,6 +27,8 @@ pub struct WorkTree {
     pub(super) common_dir: PathBuf,
     pub(super) linked: bool,
     pub(super) own: Vec<Vec<u8>>,
+    /// The remote that the run pushes to.
+    pub(super) remote: String,
     /// What is kept of a run outside its working tree begins with this path.
     stem: PathBuf,
 }
@@ -115,6 +117,7 @@ impl WorkTree {
             common_dir: repo.common_dir().to_owned(),
             linked,
             own: vec![OWN_CONFIG.to_vec()],
+            remote: "origin".to_owned(),
         })
     }
 
@@ -127,6 +130,12 @@ impl WorkTree {
                 self.own.push(path);
             }
         }
+        self
+    }
+
+    /// Names the remote that the run pushes to: no leaf has any business with it.
+    pub fn with_remote(mut self, remote: &str) -> WorkTree {
+        remote.clone_into(&mut self.remote);
         self
     }
 

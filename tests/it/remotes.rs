@@ -1,10 +1,13 @@
 //! Other people on the same repository: a remote that takes and refuses, and commits by hand at any time.
 
-use crate::branch::{walk, walk_with};
+use crate::attempts::{FRESH, NAME_TEST, attempts};
+use crate::branch::{walk, walk_with, was_sent_back};
+use crate::executable::executable;
 use crate::hooks::hook;
 use crate::scene::{Agent, Scene};
 use std::fs;
 use std::path::{Path, PathBuf};
+use veri::role::Phase;
 
 /// A bare remote `origin` that has main.
 fn origin(scene: &Scene) -> PathBuf {
@@ -258,4 +261,33 @@ fn a_remote_that_is_a_relative_path_is_where_the_persons_own_push_finds_it() {
     scene.tdd(&[]).expect(0);
     let tip = scene.git(&["rev-parse", "tdd/issue-42"]);
     assert_eq!(scene.git_in(&bare, &["rev-parse", "tdd/issue-42"]), tip);
+}
+
+#[test]
+fn a_remote_that_a_leaf_made_gets_no_push_and_none_of_its_hooks_run() {
+    let scene = Scene::new();
+    let evil = scene.path("evil.git");
+    scene.git(&["init", "-q", "--bare", evil.to_str().unwrap()]);
+    let ran = scene.path("ran");
+    let script = format!("#!/bin/sh\ntouch '{}'\n", ran.display());
+    fs::write(evil.join("hooks/pre-receive"), script).unwrap();
+    executable(&evil.join("hooks/pre-receive"));
+    let good = Agent::default();
+    scene.agent(&Agent {
+        red: attempts(
+            FRESH,
+            &[&format!(
+                "{NAME_TEST}; git remote add origin '{}'",
+                evil.display()
+            )],
+            &good.red,
+        ),
+        ..good
+    });
+    scene.tdd(&[]).expect(0);
+    was_sent_back(&scene, 1, Phase::Red, &["remote.origin.url"]);
+    walk(&scene);
+    assert!(!ran.exists(), "a hook of a leaf's repository was run");
+    assert_eq!(scene.git_in(&evil, &["for-each-ref"]), "");
+    assert_eq!(scene.git(&["remote"]), "");
 }

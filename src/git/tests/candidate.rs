@@ -391,3 +391,16 @@ fn an_own_file_is_as_head_has_it_whatever_stands_in_its_place() {
         ["A b.txt", "A made/by/hand"]
     );
 }
+
+#[test]
+fn an_encoding_that_a_file_is_not_written_in_is_the_works_fault_and_not_gits() {
+    let person = Person::new();
+    let wt = person.worktree();
+    put(
+        &wt.path().join(".gitattributes"),
+        "*.txt working-tree-encoding=UTF-16\n*.utf working-tree-encoding=UTF-8\n",
+    );
+    put(&wt.path().join("new.txt"), "no mark\n");
+    let error = wt.candidate(&[]).unwrap_err();
+    assert!(error.is::<CannotStage>(), "{error:#}");
+}

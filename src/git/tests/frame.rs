@@ -200,3 +200,12 @@ fn packed_refs_that_are_gone_or_cannot_be_read_are_written_anew() {
     tampered(&settled, "packed-refs was spoilt");
     assert_eq!(refs(), before);
 }
+
+#[test]
+fn a_pipe_in_the_place_of_what_git_ignores_holds_nobody() {
+    let (_person, wt) = spoilt(
+        "mkdir -p new; rm -f .gitignore; mkfifo .gitignore new/.gitattributes; ln -s ../.gitignore new/.gitignore",
+        ".gitignore was made",
+    );
+    assert!(!wt.path().join(".gitignore").exists());
+}

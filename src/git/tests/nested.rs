@@ -18,7 +18,7 @@ fn repositories_within_are_those_that_git_would_not_look_into() {
         let listed = person.git_in(wt.path(), &args);
         let folders: Vec<&str> = listed.lines().filter_map(|l| l.strip_suffix('/')).collect();
         assert_eq!(folders, expected);
-        assert_eq!(wt.nested().unwrap(), expected);
+        assert_eq!(wt.nested(&mut |_| Ok(())).unwrap(), expected);
     };
     same(&[]);
     for folder in [
