@@ -365,6 +365,41 @@ fn a_linked_worktree_is_as_good_a_source() {
 }
 
 #[test]
+fn a_folder_whose_rights_a_suite_took_can_be_looked_at_and_laid_into_again() {
+    let project = Project::new();
+    let tree = |text: &str| project.tree(&[("d/e/f", text), ("k", "")]);
+    let mut ground = ground(&project);
+    ground.bring_to(&project.repo, tree("1")).unwrap();
+    let folder = ground.path().join("d/e");
+    // Locked, one that can be listed and not more, and one that nothing can be moved into.
+    for (mode, text) in [(0o000, "2"), (0o444, "3"), (0o555, "4")] {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        ground.bring_to(&project.repo, tree(text)).unwrap();
+        let rights = folder.metadata().unwrap().mode() & 0o700;
+        assert_eq!(rights, 0o700, "{mode:o}");
+        assert_eq!(read(&ground, "d/e/f"), text);
+    }
+}
+
+#[test]
+fn no_suite_writes_within_the_tick_in_which_the_last_file_came_to_its_place() {
+    let project = Project::new();
+    let files: Vec<String> = (0..50).map(|n| format!("f{n}")).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|f| (f.as_str(), "")).collect();
+    let tree = project.tree(&files);
+    let mut ground = ground(&project);
+    ground.bring_to(&project.repo, tree).unwrap();
+    ground.settle_clock();
+    let now = jiff::Timestamp::now().as_nanosecond();
+    let changed = |(name, _): &(&str, &str)| {
+        let stat = ground.path().join(name).metadata().unwrap();
+        i128::from(stat.ctime()) * 1_000_000_000 + i128::from(stat.ctime_nsec())
+    };
+    let last = files.iter().map(changed).max().unwrap();
+    assert!(now - last >= 10_000_000, "{} ns", now - last);
+}
+
+#[test]
 fn a_lost_record_makes_the_ground_anew() {
     let project = Project::new();
     let tree = project.tree(&[("a", "1")]);
