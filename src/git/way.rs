@@ -137,7 +137,8 @@ fn file_way(top: &Path, name: &str, aside: &Path, settled: &mut Settled) -> Resu
     while let Some(part) = parts.next() {
         path.push(part);
         let last = parts.peek().is_none();
-        match fs::symlink_metadata(&path) {
+        // A link that leads there is as good (`git-new-workdir` makes some); one that leads nowhere is not.
+        match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
             Ok(meta) if last && meta.is_file() || !last && meta.is_dir() => {}
             Ok(meta) if last && meta.is_dir() && is_empty(&path) => {}
             Ok(_) => {

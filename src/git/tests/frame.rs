@@ -200,3 +200,16 @@ fn packed_refs_that_are_gone_or_cannot_be_read_are_written_anew() {
     tampered(&settled, "packed-refs was spoilt");
     assert_eq!(refs(), before);
 }
+
+#[test]
+fn logs_that_the_person_keeps_behind_a_link_are_no_doing_of_the_leaf() {
+    let person = Person::new();
+    let logs = person.checkout().join(".git/logs/refs");
+    let elsewhere = person.root().join("logs");
+    fs::rename(&logs, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &logs).unwrap();
+    let wt = person.worktree();
+    let settled = after(&person, &wt, "echo x > x");
+    assert_eq!(settled, Default::default());
+    assert!(logs.is_symlink());
+}
