@@ -239,6 +239,17 @@ mod tests {
     }
 
     #[test]
+    fn no_suite_writes_within_the_tick_in_which_the_last_file_came_to_its_place() {
+        let mut clock = at(S(100));
+        let given = clock.give(b"laid", &[]);
+        // Laying many files takes a while.
+        clock.known_by(given + MS(400));
+        assert_eq!(clock.due(), given + MS(400));
+        clock.known_by(given);
+        assert_eq!(clock.due(), given + MS(400));
+    }
+
+    #[test]
     fn settling_waits_for_the_near_future_only() {
         let stamp = now() + Duration::from_millis(30);
         settle(stamp);

@@ -382,24 +382,6 @@ fn a_folder_whose_rights_a_suite_took_can_be_looked_at_and_laid_into_again() {
 }
 
 #[test]
-fn no_suite_writes_within_the_tick_in_which_the_last_file_came_to_its_place() {
-    let project = Project::new();
-    let files: Vec<String> = (0..50).map(|n| format!("f{n}")).collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|f| (f.as_str(), "")).collect();
-    let tree = project.tree(&files);
-    let mut ground = ground(&project);
-    ground.bring_to(&project.repo, tree).unwrap();
-    ground.settle_clock();
-    let now = jiff::Timestamp::now().as_nanosecond();
-    let changed = |(name, _): &(&str, &str)| {
-        let stat = ground.path().join(name).metadata().unwrap();
-        i128::from(stat.ctime()) * 1_000_000_000 + i128::from(stat.ctime_nsec())
-    };
-    let last = files.iter().map(changed).max().unwrap();
-    assert!(now - last >= 10_000_000, "{} ns", now - last);
-}
-
-#[test]
 fn a_lost_record_makes_the_ground_anew() {
     let project = Project::new();
     let tree = project.tree(&[("a", "1")]);
