@@ -47,18 +47,6 @@ fn a_leaf_that_leaves_git_alone_is_not_bothered() {
 }
 
 #[test]
-fn what_veri_itself_was_just_writing_is_not_the_leafs_doing() {
-    let person = Person::new();
-    let wt = person.worktree();
-    fs::create_dir_all(wt.tdd().join("runs")).unwrap();
-    put(&wt.tdd().join("runs/.tmpAAAAAA"), "moved to its place meanwhile");
-    let script = "rm .tdd/runs/.tmp*; echo at-leaf > .tdd/.tmpBBBBBB; echo > .tdd/.ledger-CCCCCC";
-    assert_eq!(after(&person, &wt, script), Settled::default());
-    // Somebody's `veri stop` may be about to move it.
-    assert!(wt.tdd().join(".tmpBBBBBB").exists());
-}
-
-#[test]
 fn own_commits_are_folded_back_into_plain_changes() {
     let person = Person::new();
     let wt = person.worktree();
