@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 /// The file of packed refs.
 pub(super) const PACKED: &str = "packed-refs";
 
+/// The socket of the daemon that a leaf's git starts where the person has `core.fsmonitor` on. Nobody reads it, and a
+/// pipe of that name blocks no git either: it is only connected to.
+const FSMONITOR: &str = "fsmonitor--daemon.ipc";
+
 /// How deep refs and their logs are looked through; names of refs have a few parts.
 const DEEPEST: usize = 30;
 
@@ -172,7 +176,7 @@ impl Look<'_> {
                 if !ends {
                     self.odd.insert(path);
                 }
-            } else if !kind.is_file() && !kind.is_dir() {
+            } else if !kind.is_file() && !kind.is_dir() && entry.file_name() != FSMONITOR {
                 self.odd.insert(path);
             }
         }

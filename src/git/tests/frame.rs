@@ -213,3 +213,17 @@ fn logs_that_the_person_keeps_behind_a_link_are_no_doing_of_the_leaf() {
     assert_eq!(settled, Default::default());
     assert!(logs.is_symlink());
 }
+
+#[test]
+fn the_socket_of_a_file_system_monitor_is_nobodys_tampering() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let guard = wt.guard().unwrap();
+    let sockets = [&wt.git_dir, &wt.common_dir].map(|folder| folder.join("fsmonitor--daemon.ipc"));
+    let listening = sockets
+        .each_ref()
+        .map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());
+    assert_eq!(guard.settle(&wt, 42).unwrap(), Default::default());
+    drop(listening);
+    assert!(sockets.iter().all(|path| path.exists()));
+}
