@@ -1,7 +1,7 @@
 //! What must stand before anything of git can be compared or put back: folders that are folders, files that end
 //! when they are read.
 
-use super::snapshot::{Content, Watched, move_aside};
+use super::snapshot::{Content, Watched, absent, move_aside};
 use super::worktree::WorkTree;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ impl Look<'_> {
         self.usable(folder)?;
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(e) if is_absent(&e) => return Ok(()),
+            Err(e) if absent(&e) => return Ok(()),
             Err(e) => return Err(e).with_context(what),
         };
         for entry in entries {
@@ -203,13 +203,6 @@ impl Look<'_> {
         self.shut.insert(path.to_owned());
         Ok(())
     }
-}
-
-fn is_absent(e: &io::Error) -> bool {
-    matches!(
-        e.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 /// What stands in `.tdd/` where a record of a leaf should be, and is no file: the next launch would wait at it.
