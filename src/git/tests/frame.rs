@@ -196,9 +196,17 @@ fn packed_refs_that_are_gone_or_cannot_be_read_are_written_anew() {
     person.git(&["pack-refs", "--all"]);
     let refs = || person.git(&["for-each-ref"]);
     let before = refs();
+    let packed = person.checkout().join(".git/packed-refs");
+    let rights = || fs::metadata(&packed).unwrap().permissions();
+    let rights_before = rights();
     let settled = after(&person, &wt, &format!("{PLACES}rm $c/packed-refs"));
     tampered(&settled, "packed-refs was spoilt");
     assert_eq!(refs(), before);
+    assert_eq!(
+        rights(),
+        rights_before,
+        "others who share the repository read them, too"
+    );
 }
 
 #[test]
