@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use std::fs::{File, TryLockError};
 use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -279,6 +280,8 @@ impl Running {
             // It was killed before it had gone: what is recorded need not be its own, and it may have swept nothing.
             sweep_launch(&self.launch);
         }
+        // Then it says nothing: a suite could pass by its own word.
+        let exit = exit.filter(|_| status.signal().is_none());
         let started = self.records.started(&self.launch)?;
         if exit.is_none() {
             self.failed_shim(status, started.is_some())?;
