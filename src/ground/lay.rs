@@ -183,6 +183,17 @@ impl Ground {
     /// Tracked files that are not what was laid.
     pub(super) fn differences(&mut self, laid: &Laid) -> Result<Vec<TreePath>> {
         let found = survey(self.path(), &laid.entries, &self.record.files, &self.made())?;
+        let odd = found
+            .other
+            .keys()
+            .chain(&found.foreign)
+            .chain(&found.builds);
+        for path in odd {
+            clear_rules(
+                &place(self.path(), path),
+                found.builds.binary_search(path).is_err(),
+            )?;
+        }
         let mut different: Vec<TreePath> = found.missing.clone();
         different.extend(found.other.keys().cloned());
         if !found.suspect.is_empty() {
@@ -323,6 +334,28 @@ impl Ground {
             .into());
         }
         Ok(())
+    }
+}
+
+/// Removes what a suite left where git looks for rules of a folder, and where it would wait for ever (a pipe).
+fn clear_rules(path: &Path, deep: bool) -> Result<()> {
+    let Ok(stat) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if stat.is_dir() {
+        let inside = fs::read_dir(path).into_iter().flatten().flatten();
+        for item in inside {
+            if deep || !item.file_type().is_ok_and(|kind| kind.is_dir()) {
+                clear_rules(&item.path(), deep)?;
+            }
+        }
+        return Ok(());
+    }
+    let ends = fs::metadata(path).map_or(true, |stat| stat.is_file() || stat.is_dir());
+    let rules = path.ends_with(".gitignore") || path.ends_with(".gitattributes");
+    match rules && !ends {
+        true => files::remove(path),
+        false => Ok(()),
     }
 }
 

@@ -168,3 +168,19 @@ fn a_stop_while_the_database_is_reset_ends_the_suite_before_it_begins() {
     assert_eq!(ran.run.end, SuiteEnd::Stopped);
     assert_eq!(launched, ["before"]);
 }
+
+#[test]
+fn a_pipe_that_a_suite_leaves_where_git_looks_for_rules_holds_nobody() {
+    let project = Project::new();
+    let tree = project.tree(&[("a", "1"), (".gitignore", "target/\n")]);
+    let mut ground = Ground::acquire(&project.home(), Kind::Check).unwrap();
+    ground.bring_to(&project.repo, tree).unwrap();
+    let ran = suite(
+        &mut ground,
+        "rm .gitignore; mkdir -p new/er; mkfifo .gitignore new/.gitignore new/er/.gitignore; ln -s ../.gitignore new/link",
+    );
+    assert_eq!(ran.run.end, SuiteEnd::Passed);
+    assert!(ran.altered.contains(&b".gitignore".to_vec()), "{ran:?}");
+    ground.bring_to(&project.repo, tree).unwrap();
+    assert!(!ground.path().join("new").exists());
+}
