@@ -1,7 +1,7 @@
 //! What a developer left, taken as a candidate: tampering undone, the pre-commit hook run, a tree saved.
 
 use super::record::Entry;
-use super::run::Run;
+use super::run::{JOURNAL_TOUCHED, Run};
 use crate::cause::Bail;
 use crate::event::{Kind, Line};
 use crate::git::{CannotStage, Guard, Hook, Taken};
@@ -96,6 +96,21 @@ impl Run<'_> {
             Event::Collected(Collected::Refused { tree, feedback }),
             fields,
         ))
+    }
+
+    /// The journal lies within a developer's reach.
+    pub(super) fn mend_journal(&mut self) -> Result<()> {
+        let replaced = self.tree.regain()?;
+        if self.journal.mend()? {
+            self.found(JOURNAL_TOUCHED.to_owned())?;
+        }
+        if replaced {
+            self.found(format!(
+                "a link was put in the place of {}: what it leads to was left alone",
+                self.tree.path().display()
+            ))?;
+        }
+        Ok(())
     }
 
     /// Undoes what a leaf did to the repository itself and to the ledger. Journalled at once: done a second

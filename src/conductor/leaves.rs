@@ -3,7 +3,7 @@
 use super::launch_files::Files;
 use super::pick_up::is;
 use super::record::{Entry, of_leaf};
-use super::run::{JOURNAL_TOUCHED, Run};
+use super::run::Run;
 use crate::agent::{self, Launch, Place, Seclusion};
 use crate::answer;
 use crate::blind::{
@@ -355,21 +355,6 @@ impl Run<'_> {
             nonce.map(Nonce::as_str),
             record,
         )
-    }
-
-    /// The journal lies within a developer's reach.
-    pub(super) fn mend_journal(&mut self) -> Result<()> {
-        let replaced = self.tree.regain()?;
-        if self.journal.mend()? {
-            self.found(JOURNAL_TOUCHED.to_owned())?;
-        }
-        if replaced {
-            self.found(format!(
-                "a link was put in the place of {}: what it leads to was left alone",
-                self.tree.path().display()
-            ))?;
-        }
-        Ok(())
     }
 
     /// A leaf that cannot be waited for is not left running.

@@ -3,6 +3,7 @@
 
 use super::snapshot::{Content, Watched, absent, move_aside};
 use super::worktree::WorkTree;
+use crate::folder;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -202,6 +203,26 @@ impl Look<'_> {
         }
         self.shut.insert(path.to_owned());
         Ok(())
+    }
+}
+
+impl WorkTree {
+    /// Takes the working tree back where a link was put in its place: what that leads to is somebody else's. It is
+    /// empty then, and says true. To be called before anything is read or written there after a leaf.
+    ///
+    /// # Errors
+    /// storage-failed: it leads elsewhere all the same.
+    pub fn regain(&self) -> Result<bool> {
+        if !self.linked {
+            return folder::leads_to_itself(&self.path).map(|()| false);
+        }
+        let replaced = folder::unlinked(&self.path)?;
+        if replaced {
+            // The journal is the first to be put back.
+            fs::create_dir_all(self.tdd())
+                .with_context(|| format!("{} cannot be made again", self.tdd().display()))?;
+        }
+        Ok(replaced)
     }
 }
 

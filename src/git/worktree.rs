@@ -6,7 +6,6 @@ use super::run::{self, Git, LONG};
 use super::snapshot::locks_below;
 use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
-use crate::folder;
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::fs;
@@ -71,24 +70,6 @@ impl WorkTree {
             }
         }
         WorkTree::open(repo, path, true)
-    }
-
-    /// Takes the working tree back where a link was put in its place: what that leads to is somebody else's. It is
-    /// empty then, and says true. To be called before anything is read or written there after a leaf.
-    ///
-    /// # Errors
-    /// storage-failed: it leads elsewhere all the same.
-    pub fn regain(&self) -> Result<bool> {
-        if !self.linked {
-            return folder::leads_to_itself(&self.path).map(|()| false);
-        }
-        let replaced = folder::unlinked(&self.path)?;
-        if replaced {
-            // The journal is the first to be put back.
-            fs::create_dir_all(self.tdd())
-                .with_context(|| format!("{} cannot be made again", self.tdd().display()))?;
-        }
-        Ok(replaced)
     }
 
     /// The checkout that veri was started from (`--here`).
