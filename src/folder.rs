@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
         assert_eq!(fs::read(person.join("own/file")).unwrap(), b"theirs");
         // Further up it may be the person's own doing.
-        fs::rename(&top.join("work"), top.join("moved")).unwrap();
+        fs::rename(top.join("work"), top.join("moved")).unwrap();
         let inner = top.join("a/b/c");
         fs::create_dir_all(person.join("b/c")).unwrap();
         symlink(&person, top.join("a")).unwrap();
