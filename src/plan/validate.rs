@@ -177,7 +177,32 @@ fn check_title(title: &str) -> Result<(), String> {
             "has {length} characters, at most {TITLE_MAX}: {shown:?}"
         ));
     }
+    if closes_an_issue(title) {
+        return Err(format!(
+            "would close an issue when its commit is merged: {shown:?}"
+        ));
+    }
     Ok(())
+}
+
+/// Whether forges take a line of a commit message for the order to close an issue: a word like "fixes" before a
+/// reference (`#7`, `acme/bank#7`, `GH-7`, an address of an issue).
+fn closes_an_issue(line: &str) -> bool {
+    let line = line.to_lowercase();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.windows(2).any(|pair| {
+        let word = pair[0].trim_end_matches(':');
+        let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let closing = ["clos", "fix", "resolv", "implement"]
+            .iter()
+            .filter_map(|stem| word.strip_prefix(stem))
+            .any(|end| ["", "e", "es", "ed", "s", "d", "ing"].contains(&end));
+        let digit = |after: &str| {
+            let mut parts = pair[1].split(after).skip(1);
+            parts.any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        closing && ["#", "gh-", "/issues/"].into_iter().any(digit)
+    })
 }
 
 /// Whether a character may stand in a title: no control characters, line separators, or marks that reorder the
@@ -340,6 +365,28 @@ mod tests {
         assert_eq!(message.lines().count(), 2, "{message}");
         let (_, message) = refused(|p| p.steps[0].criteria = vec!["AC9".into(); 50]);
         assert_eq!(message.lines().count(), Faults::MAX);
+    }
+
+    #[test]
+    fn a_title_that_would_close_another_issue_is_no_title() {
+        for title in [
+            "Fixes #7",
+            "refuse it (closes acme/bank#7)",
+            "Resolves: GH-7",
+            "refuse it, fix https://github.com/acme/bank/issues/7",
+        ] {
+            assert!(closes_an_issue(title), "{title}");
+            let (_, message) = refused(|p| p.steps[0].title = title.to_owned());
+            assert!(message.contains("would close an issue"), "{message}");
+        }
+        for title in [
+            "Fix the #hash sign",
+            "fixes 7 of #7",
+            "Prefixes #7",
+            "Close the file",
+        ] {
+            assert!(!closes_an_issue(title), "{title}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn titles_are_data_wherever_they_go() {
         .collect();
     let titles = [
         first.as_str(),
-        "# leading, *bold* | cell <!-- veri --> <b>x</b> [a](b) @someone closes #7 ...",
+        "# leading, *bold* | cell <!-- veri --> <b>x</b> [a](b) @someone see #7 ...",
         &long,
         "-m (AC1) {{ 7*7 }} %s%n \\n ${HOME} [no test: x] ..",
     ];
@@ -79,7 +79,7 @@ fn titles_are_data_wherever_they_go() {
     let pull = scene.pull().unwrap();
     let all = format!("{pull}\n{}", scene.comments().join("\n"));
     assert!(
-        !all.contains("@someone") && !all.contains("closes #7"),
+        !all.contains("@someone") && !all.contains("see #7"),
         "{all}"
     );
     assert!(pull.contains("Closes #42"), "{pull}");
