@@ -1,6 +1,7 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
 use super::failures::{StoppedInSuite, classify, known_cause, vanished};
+use super::pick_up::is;
 use super::record::{self, Entry};
 use super::settings::{Settings, Took};
 use super::signals::Asked;
@@ -61,6 +62,8 @@ pub(super) struct Run<'a> {
     pub(super) seen: Seen,
     /// Whether the person at the terminal was told what the first Ctrl-C did.
     pub(super) answered: bool,
+    /// Whether what is over in the thread is marked as over.
+    pub(super) thread_in_order: bool,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
@@ -172,6 +175,7 @@ impl Run<'_> {
             .fields
             .insert("input".to_owned(), serde_json::to_value(&event)?);
         let was_bailed = matches!(event, Event::Failed(_));
+        let passed = matches!(event, Event::PreflightPassed { .. });
         self.write(entry)?;
         self.crash_point("journalled");
         let unwinding = |state: &State| matches!(state.at, At::Unwinding(_) | At::Ended(_));
@@ -191,6 +195,10 @@ impl Run<'_> {
                 Effect::Push => self.push_if_wanted(),
                 _ => {}
             }
+        }
+        // What an earlier start asked is over now.
+        if passed && self.lines.iter().any(|l| is(l, "resumed")) {
+            self.mirror();
         }
         self.crash_point("told");
         Ok(())

@@ -232,6 +232,7 @@ fn try_open<'a>(
         seen: Seen::default(),
         told_stop: None,
         answered: false,
+        thread_in_order: false,
         _locks: (lock, held.ok().flatten()),
     };
     let left = Left {

@@ -9,6 +9,7 @@ mod directory;
 pub mod facts;
 mod issue;
 pub mod mirror;
+pub mod over;
 mod preflight;
 mod redact;
 pub mod sanitize;

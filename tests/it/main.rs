@@ -51,6 +51,7 @@ mod storage;
 mod suite;
 mod tampering;
 mod tdd;
+mod thread;
 mod tidy;
 mod verifier;
 mod verify_ground;
