@@ -17,6 +17,7 @@ mod furnish;
 mod launch_files;
 mod leaves;
 mod making;
+mod nothing;
 mod perform;
 mod pick_up;
 mod preflight;

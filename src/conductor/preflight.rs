@@ -144,6 +144,7 @@ impl Run<'_> {
     /// 4. The issue exists, is open, says something, and its text may reach a prompt.
     fn read_issue(&mut self) -> Result<TrustedText> {
         let issue = self.forge.issue(self.issue_number)?;
+        self.seen.issue = true;
         forge::preflight4(&issue)?;
         let comments = self.forge.comments(self.issue_number)?;
         let authors = self.settings.config.forge_table().trusted_authors;

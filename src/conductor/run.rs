@@ -62,6 +62,10 @@ pub(super) struct Run<'a> {
     pub(super) seen: Seen,
     /// Whether the person at the terminal was told what the first Ctrl-C did.
     pub(super) answered: bool,
+    /// Whether this start has made the working tree.
+    pub(super) made: bool,
+    /// How many lines of other issues the journal holds.
+    pub(super) others: usize,
     /// Whether what is over in the issue's thread is marked as over.
     pub(super) thread_in_order: bool,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
@@ -77,6 +81,8 @@ pub(super) struct Seen {
     pub(super) held: Option<(Claim, Oid)>,
     /// The tree that a verifier approved.
     pub(super) approved: Option<Oid>,
+    /// Whether the forge has given the issue, trusted or not.
+    pub(super) issue: bool,
 }
 
 /// What preflight has established.
@@ -405,10 +411,18 @@ impl Run<'_> {
             self.last_words
                 .push(format!("the end could not be journalled: {error:#}"));
         }
-        self.last_words.push(last);
+        let mut last_words = std::mem::take(&mut self.last_words);
+        if self.came_to_nothing(ending)
+            && let Err(error) = self.leave_nothing()
+        {
+            last_words.push(format!(
+                "what this start has made could not be removed: {error:#}"
+            ));
+        }
+        last_words.push(last);
         Ended {
             exit: code,
-            last_words: self.last_words,
+            last_words,
         }
     }
 

@@ -166,6 +166,7 @@ fn try_open<'a>(
             }));
         }
     };
+    let made = !ask.here && !tree_path.exists();
     let tree = if ask.here {
         WorkTree::here(&repo)?
     } else {
@@ -233,6 +234,8 @@ fn try_open<'a>(
         told_stop: None,
         answered: false,
         thread_in_order: false,
+        made,
+        others: others.len(),
         _locks: (lock, held.ok().flatten()),
     };
     let left = Left {

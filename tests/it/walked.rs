@@ -256,6 +256,38 @@ fn numbers_that_nobody_knows_are_told_from_nothing_at_all() {
 }
 
 #[test]
+fn a_mistyped_number_leaves_nothing_behind() {
+    let scene = plain();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let seven = |more: &[&str]| {
+        let mut arguments = scene.arguments();
+        arguments[1] = "7".to_owned();
+        let mut command = scene.command(VERI);
+        command.args(arguments).args(more);
+        finish(command).bails("needs-user").says("is not there")
+    };
+    for _ in 0..2 {
+        seven(&[]);
+        let status = scene.veri(&["status"]).expect(0).out;
+        assert!(!status.contains("issue 7"), "{status}");
+        scene.veri(&["log"]).expect(0);
+        let trees = scene.git(&["worktree", "list"]);
+        assert_eq!(trees.lines().count(), 2, "{trees}");
+        let work = fs::read_dir(scene.worktree().parent().unwrap()).unwrap();
+        let left = work.flatten().map(|e| e.file_name().into_string().unwrap());
+        let left: Vec<_> = left.filter(|n| n.contains("-7")).collect();
+        assert_eq!(left, ["issue-7.lock"]);
+    }
+    seven(&["--here"]);
+    scene.veri(&["log"]).expect(0);
+    // An issue that was read and cannot be worked on is known, and so is why.
+    scene.issue("title: Greet\nstate: closed", "Say hello.");
+    scene.tdd(&[]).bails("needs-user");
+    let status = scene.veri(&["status"]).expect(0).out;
+    assert!(status.contains("issue 42: bailed (needs-user)"), "{status}");
+}
+
+#[test]
 fn what_the_setup_makes_is_said_and_is_nobodys_unfinished_work() {
     let scene = plain();
     scene.write(
