@@ -1,20 +1,36 @@
-//! A start that came to nothing: its issue was never read, so that nothing is left of it.
+//! The last of a start; and of one that came to nothing, since its issue was never read, nothing is left.
 
+use super::Ended;
 use super::run::Run;
 use crate::machine::Ending;
 use anyhow::Result;
 
 impl Run<'_> {
+    /// Lets go of everything that the run holds.
+    pub(super) fn leave(mut self, ending: &Ending, exit: u8) -> Ended {
+        let mut last_words = std::mem::take(&mut self.last_words);
+        if self.came_to_nothing(ending)
+            && let Err(error) = self.leave_nothing()
+        {
+            let said = format!("what this start has made could not be removed: {error:#}");
+            last_words.insert(0, said);
+        }
+        Ended { exit, last_words }
+    }
+
     /// Whether this start is the first of its issue here, and ended before the forge had given the issue: a mistyped
     /// number, most of the time.
-    pub(super) fn came_to_nothing(&self, ending: &Ending) -> bool {
+    fn came_to_nothing(&self, ending: &Ending) -> bool {
         let first = self.lines.iter().all(|l| l.run == self.source.run);
-        let ours = self.made || !self.tree.is_linked() && self.others == 0;
+        let ours = match self.tree.is_linked() {
+            true => self.made,
+            false => self.others == 0,
+        };
         matches!(ending, Ending::Bailed(_)) && first && ours && !self.seen.issue
     }
 
     /// Removes the worktree that this start has made, with the journal in it; of a checkout, the journal alone.
-    pub(super) fn leave_nothing(self) -> Result<()> {
+    fn leave_nothing(self) -> Result<()> {
         let files = [
             self.tree.journal_copy(),
             self.tree.tdd().join("events.jsonl"),

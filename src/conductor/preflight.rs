@@ -71,6 +71,7 @@ impl Run<'_> {
         let in_force = InForce {
             config: self.settings.config.clone(),
             own: self.tree.own_files().to_vec(),
+            files: self.files.clone(),
         };
         snapshot::keep(self.repo.git2(), self.issue_number, skill, &in_force)?;
         self.tree.take_branch(self.issue_number, start.tip)?;

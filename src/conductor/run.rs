@@ -1,13 +1,13 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
 use super::failures::{StoppedInSuite, classify, known_cause, vanished};
-use super::pick_up::is;
 use super::record::{self, Entry};
 use super::settings::{Settings, Took};
 use super::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::cause::Cause;
+use crate::config::Config;
 use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::trust::TrustedText;
@@ -40,6 +40,8 @@ pub(super) struct Run<'a> {
     /// `$VERI_HOME/<repo-id>`.
     pub(super) home: PathBuf,
     pub(super) settings: Settings,
+    /// What the files of the configuration said when the run began, where that is known.
+    pub(super) files: Option<Config>,
     pub(super) forge: Box<dyn Forge>,
     pub(super) journal: Journal,
     pub(super) source: Source,
@@ -202,9 +204,8 @@ impl Run<'_> {
                 _ => {}
             }
         }
-        // What an earlier start asked is over now.
-        if passed && self.lines.iter().any(|l| is(l, "resumed")) {
-            self.mirror();
+        if passed {
+            self.mirror_going_on();
         }
         self.crash_point("told");
         Ok(())
@@ -411,19 +412,8 @@ impl Run<'_> {
             self.last_words
                 .push(format!("the end could not be journalled: {error:#}"));
         }
-        let mut last_words = std::mem::take(&mut self.last_words);
-        if self.came_to_nothing(ending)
-            && let Err(error) = self.leave_nothing()
-        {
-            last_words.push(format!(
-                "what this start has made could not be removed: {error:#}"
-            ));
-        }
-        last_words.push(last);
-        Ended {
-            exit: code,
-            last_words,
-        }
+        self.last_words.push(last);
+        self.leave(ending, code)
     }
 
     /// The loop itself failed: the journal cannot be written, or the machine refused an event.

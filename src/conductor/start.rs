@@ -6,8 +6,9 @@ use super::pick_up::Left;
 use super::run::{Run, Seen};
 use super::settings::Settings;
 use super::signals::Asked;
+use super::snapshot::{self, Snapshot};
 use super::whose::{NAMED, listed};
-use super::{Ask, Ended, IssueArg, snapshot};
+use super::{Ask, Ended, IssueArg};
 use crate::cause::{Bail, Cause};
 use crate::config::{self, Config};
 use crate::event::{Kind, Line};
@@ -125,9 +126,17 @@ fn try_open<'a>(
         .as_ref()
         .map_or(Vec::new(), |s| s.in_force.own.clone());
     let stored = stored.filter(|_| !ask.new_templates);
-    let settings = match &stored {
-        Some(stored) => Settings::of(ask, stored.in_force.config.clone()),
-        None => Settings::of(ask, files()?),
+    let now = files();
+    let (settings, files, changed) = match &stored {
+        Some(Snapshot { in_force, .. }) => (
+            Settings::of(ask, in_force.config.clone()),
+            in_force.files.clone(),
+            in_force.changed_since(&now),
+        ),
+        None => {
+            let now = now?;
+            (Settings::of(ask, now.clone()), Some(now), None)
+        }
     };
     let forge = open_forge(&settings, &repo)?;
 
@@ -217,6 +226,7 @@ fn try_open<'a>(
         tree,
         home,
         settings,
+        files,
         forge,
         journal,
         source,
@@ -243,6 +253,7 @@ fn try_open<'a>(
         vouched,
         others,
         owed,
+        changed,
     };
     run.begin(&left, given_plan)?;
     Ok(Ok(run))

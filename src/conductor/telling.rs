@@ -30,6 +30,13 @@ impl Run<'_> {
         }
     }
 
+    /// A later start goes on with the work: what an earlier one has asked is over.
+    pub(super) fn mirror_going_on(&mut self) {
+        if self.lines.iter().any(|l| is(l, "resumed")) {
+            self.mirror();
+        }
+    }
+
     fn try_mirror(&mut self) -> Result<()> {
         let posted = self
             .lines

@@ -288,6 +288,37 @@ fn a_mistyped_number_leaves_nothing_behind() {
 }
 
 #[test]
+fn settings_that_change_under_a_run_are_said_to_come_too_late() {
+    let scene = plain();
+    let file = |text: &str| scene.write(".veri.toml", text);
+    file("limits.revisions = 2\n");
+    scene.tdd(&["--plan-only"]).expect(0);
+    let late = "What this run began with stays in force; `--new-templates`";
+    let same = scene.tdd(&["--plan-only"]).expect(0);
+    assert!(!same.out.contains(late), "{}", same.out);
+    for (text, said) in [
+        (
+            "limits.revisions = 1\n",
+            ".veri.toml or config.toml have changed",
+        ),
+        ("limits.revisoins = 2\n", "did you mean `revisions`?"),
+    ] {
+        file(text);
+        // Not finished, and finished.
+        for _ in 0..2 {
+            let ran = scene.tdd(&[]).expect(0);
+            let line = ran.out.lines().find(|l| l.contains(late));
+            assert!(line.expect(&ran.out).contains(said), "{}", ran.out);
+        }
+    }
+    scene.tdd(&["--new-templates"]).bails("needs-user");
+    file("limits.revisions = 1\n");
+    scene.tdd(&["--new-templates"]).expect(0);
+    let taken = scene.tdd(&[]).expect(0);
+    assert!(!taken.out.contains(late), "{}", taken.out);
+}
+
+#[test]
 fn what_the_setup_makes_is_said_and_is_nobodys_unfinished_work() {
     let scene = plain();
     scene.write(
