@@ -21,6 +21,8 @@ pub enum Style {
 pub struct Console {
     style: Style,
     steps: u64,
+    /// Whether the run itself says last, on standard error, how it ended.
+    live: bool,
 }
 
 /// How many characters of a leaf's or test's words are shown in a line.
@@ -29,7 +31,19 @@ const SHOWN: usize = 300;
 impl Console {
     /// A console of this style.
     pub fn new(style: Style) -> Console {
-        Console { style, steps: 0 }
+        Console {
+            style,
+            steps: 0,
+            live: false,
+        }
+    }
+
+    /// The same for a run that is going on: how it ends is its last words, and is not said here, too.
+    pub fn live(style: Style) -> Console {
+        Console {
+            live: true,
+            ..Console::new(style)
+        }
     }
 
     /// The text to print for a line, if any.
@@ -70,6 +84,9 @@ impl Console {
         }
         if line.fields.contains_key("intent") && line.event != Kind::Launch {
             return verbose.then(|| format!("{}{} …", self.place(line), line.text("intent")));
+        }
+        if self.live && is_end(line) {
+            return None;
         }
         let said = line.text("said");
         let place = self.place(line);
@@ -128,6 +145,15 @@ impl Console {
             (Some(step), None) => format!("  {step}          "),
             _ => String::new(),
         }
+    }
+}
+
+/// Whether a line says how the run ends: by a bail, with a pull request, or at all.
+fn is_end(line: &Line) -> bool {
+    match line.event {
+        Kind::Bail => !line.text("cause").is_empty(),
+        Kind::Pr => line.fields.contains_key("url"),
+        _ => line.fields.contains_key("ending"),
     }
 }
 

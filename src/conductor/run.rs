@@ -365,10 +365,7 @@ impl Run<'_> {
     fn close(mut self, ending: &Ending) -> Ended {
         let resume = self.resume_command();
         let (word, code, last) = match ending {
-            Ending::Done { url } => {
-                let place = url.as_deref().unwrap_or("no pull request was wanted");
-                ("done", exit::DONE, format!("done: {place}"))
-            }
+            Ending::Done { .. } => ("done", exit::DONE, format!("done: {}", self.published())),
             Ending::Planned => (
                 "planned",
                 exit::DONE,
