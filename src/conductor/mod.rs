@@ -24,6 +24,7 @@ mod preflight;
 mod publish;
 mod recheck;
 mod record;
+mod repeat;
 mod run;
 mod settings;
 mod signals;

@@ -13,6 +13,7 @@ pub mod over;
 mod preflight;
 mod redact;
 pub mod sanitize;
+mod see;
 pub mod trust;
 mod visible;
 

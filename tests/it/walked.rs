@@ -360,3 +360,36 @@ fn a_planner_that_answers_nonsense_is_named_and_its_words_are_found() {
     let told = &scene.comments()[0];
     assert!(told.contains("no step is planned yet"), "{told}");
 }
+
+#[test]
+fn what_a_reviewer_is_told_to_run_shows_both_halves_of_a_step() {
+    let scene = plain();
+    scene.write(
+        ".veri.toml",
+        "ground.setup = [\"mkdir -p deps\", \"echo greet > deps/word\"]\n",
+    );
+    scene.write(
+        "run-tests.sh",
+        "grep -q greet deps/word || exit 99\nfor t in tests/*.sh; do sh -eu \"$t\" || exit 1; done\n",
+    );
+    scene.write(".gitignore", "/deps\n");
+    scene.commit_all("dependencies");
+    scene.tdd(&[]).expect(0);
+    let pull = scene.pull().unwrap();
+    let told = pull.split("## See for yourself").nth(1).unwrap();
+    let commands: Vec<&str> = told.split("```").skip(1).step_by(2).take(2).collect();
+    // A reviewer's own clone, where nothing was ever set up.
+    scene.git(&["clone", "-q", ".", "../clone"]);
+    for (told, code) in commands.iter().zip([0, 1]) {
+        let told = told.strip_prefix("sh\n").expect("a shell's command");
+        let mut command = scene.command("sh");
+        command.current_dir(scene.path("clone"));
+        let told = told.replace("--detach tdd/issue-42", "--detach origin/tdd/issue-42");
+        let ran = finish({
+            command.args(["-c", &told]);
+            command
+        });
+        assert_eq!(ran.code, Some(code), "{told}\n{ran:?}");
+    }
+    assert_eq!(commands.len(), 2, "{told}");
+}
