@@ -1,5 +1,6 @@
 //! What a person sees of a run: one plain line an event.
 
+use super::clock::{clock, day};
 use crate::event::{Kind, Line};
 use serde_json::Value;
 
@@ -55,8 +56,14 @@ impl Console {
             self.steps = steps;
         }
         let text = self.text(line)?;
-        let clock = line.ts.get(11..19).unwrap_or_default();
-        Some(format!("{clock}  {text}"))
+        Some(format!("{}  {text}", clock(&line.ts)))
+    }
+
+    /// What a line says, without its time and the step that it is about; None for what only moves the machine.
+    pub fn words(&mut self, line: &Line) -> Option<String> {
+        let place = self.place(line);
+        let text = self.text(line)?;
+        Some(text.strip_prefix(&place).unwrap_or(&text).to_owned())
     }
 
     /// The whole question or evidence of a bail, line by line, for whoever looks at the journal afterwards. (A run
@@ -91,7 +98,10 @@ impl Console {
         let said = line.text("said");
         let place = self.place(line);
         Some(match line.event {
-            Kind::RunStart => format!("issue {}: starting{}", line.issue, after(said)),
+            Kind::RunStart => format!("issue {}: starting ({})", line.issue, on_day(line)),
+            Kind::Resume if said.is_empty() => {
+                format!("issue {}: going on ({})", line.issue, on_day(line))
+            }
             Kind::Resume => format!("issue {}: going on{}", line.issue, after(said)),
             Kind::StepStart => {
                 format!(
@@ -146,6 +156,11 @@ impl Console {
             _ => String::new(),
         }
     }
+}
+
+/// What the clocks of a start do not say.
+fn on_day(line: &Line) -> String {
+    format!("{}, times are UTC", day(&line.ts))
 }
 
 /// Whether a line says how the run ends: by a bail, with a pull request, or at all.

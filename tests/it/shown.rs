@@ -128,7 +128,14 @@ fn the_end_of_a_run_is_told_once() {
         assert_eq!(told(&ran, "done: "), 1, "{ran:?}");
         assert_eq!(told(&ran, "pulls/1.md"), 1, "{ran:?}");
     }
-    // The journal has it all.
+    // One clock everywhere, and no name of the journal's.
+    let status = scene.veri(&["status"]).expect(0).out;
+    let last = status.lines().find(|l| l.starts_with("  last")).unwrap();
+    assert!(last.ends_with(" UTC  done"), "{last}");
     let log = scene.veri(&["log"]).expect(0).out;
+    let at = last.split_whitespace().nth(2).unwrap();
+    assert!(log.contains(&format!("{at}  done")), "{last}\n{log}");
+    assert!(log.contains(", times are UTC)"), "{log}");
+    // The journal has it all.
     assert!(log.contains("bailed") && log.contains("  draft pull request 1: "));
 }
