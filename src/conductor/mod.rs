@@ -40,8 +40,9 @@ mod whose;
 #[cfg(test)]
 mod tests;
 
-pub use again::resume_command;
+pub use again::{quoted, resume_command};
 pub use evidence::suite_runs;
+pub use start::kept_stem;
 
 use crate::config::Env;
 use crate::event::Line;

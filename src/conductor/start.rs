@@ -277,7 +277,7 @@ pub(super) fn has_no_runtime_files(repo: &git2::Repository, commit: git2::Oid) -
 }
 
 /// Where what is kept of a run outside its working tree begins. The journal of a checkout is of all its issues.
-fn kept_stem(home: &Path, tree: &Path, issue: u64, here: bool) -> PathBuf {
+pub fn kept_stem(home: &Path, tree: &Path, issue: u64, here: bool) -> PathBuf {
     let work = home.join("work");
     if !here {
         return work.join(format!("issue-{issue}"));
