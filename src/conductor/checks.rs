@@ -115,7 +115,7 @@ impl Run<'_> {
         let mut told = false;
         let mut launch = |launch: &Launch| {
             if !std::mem::replace(&mut told, true) {
-                self.say(Kind::Check, format!("{what} is set up"))?;
+                self.say(Kind::Check, format!("{what} is being set up"))?;
             }
             self.supervise(launch)
         };

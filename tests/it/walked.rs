@@ -335,9 +335,9 @@ fn what_the_setup_makes_is_said_and_is_nobodys_unfinished_work() {
     );
     // Each is said before the wait, not after it.
     let at = |words: &str| ran.out.find(words).expect(words);
-    assert!(at("a clean checkout for the verifier is set up") < at("verifier works"));
-    assert!(at("the worktree for the developer is set up") < at("developer works"));
-    assert!(at("the clean checkout for the suite is set up") < at("preflight passed"));
+    assert!(at("a clean checkout for the verifier is being set up") < at("verifier works"));
+    assert!(at("the worktree for the developer is being set up") < at("developer works"));
+    assert!(at("the clean checkout for the suite is being set up") < at("preflight passed"));
     let kept = scene.veri(&["discarded", "42"]).expect(0).out;
     assert!(kept.contains("nothing was put aside"), "{kept}");
 }
