@@ -138,13 +138,6 @@ impl Lock {
         pause: &mut dyn FnMut(),
     ) -> anyhow::Result<Result<Lock, Holder>> {
         let context = || format!("cannot take the lock {}", path.display());
-        if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
-            let said = format!(
-                "{} is to be a lock, and is no file: move it away, then run again.",
-                path.display()
-            );
-            return Err(Bail::new(Cause::StorageFailed, said).into());
-        }
         let began = Instant::now();
         let mut locked = loop {
             let file = open(path).with_context(context)?;
@@ -178,14 +171,25 @@ impl Lock {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
+/// Opens the file of a lock, making it where it is missing.
+///
+/// # Errors
+/// storage-failed when something else stands in its place, which nobody waits at; plain I/O errors.
+pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
+    if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        let said = format!(
+            "{} is to be a lock, and is no file: move it away, then run again.",
+            path.display()
+        );
+        return Err(Bail::new(Cause::StorageFailed, said).into());
+    }
+    Ok(OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(path)
+        .open(path)?)
 }
 
 impl Drop for Lock {

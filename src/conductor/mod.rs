@@ -113,6 +113,7 @@ pub struct Ended {
 
 /// Runs the conductor to its end, telling of every journal line as it is written.
 pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line)) -> Ended {
+    crate::leaf::take_in_orphans();
     match start::open(ask, watch, signals::Asked::listen) {
         Ok(run) => run.drive(),
         Err(refused) => refused,

@@ -16,7 +16,7 @@ use crate::exit;
 use crate::forge::{self, Forge, ForgeSpec};
 use crate::git::{Repo, WorkTree, issue_branch_name, tree};
 use crate::journal::{self, Journal, Source};
-use crate::leaf::{self, LAUNCH_VAR, LaunchId};
+use crate::leaf::{LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
 use crate::machine::{Effect, Event, State, next};
 use crate::plan::{self, Plan};
@@ -64,7 +64,6 @@ fn try_open<'a>(
     watch: &'a mut dyn FnMut(&Line),
     listen: fn() -> Asked,
 ) -> Result<Result<Run<'a>, Ended>> {
-    leaf::take_in_orphans();
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
     let run = LaunchId::random()?;
     let mut env: Vec<_> = ask

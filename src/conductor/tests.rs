@@ -138,3 +138,10 @@ fn a_stop_that_could_not_be_journalled_at_first_is_asked_for_again() {
         assert_eq!(run.lines.len(), lines, "it is told once");
     });
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_a_test_opens_does_not_take_in_the_orphans_of_all_tests() {
+    Opened::new().with(|_| ());
+    assert!(!nix::sys::prctl::get_child_subreaper().unwrap());
+}

@@ -249,7 +249,7 @@ impl WorkTree {
         let folder = path.parent().unwrap_or(&self.path);
         fs::create_dir_all(folder).with_context(what)?;
         let mut file = tempfile::Builder::new()
-            .prefix(".ledger")
+            .prefix(tree::LEDGER_HALF_WRITTEN)
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(folder)
             .with_context(what)?;

@@ -1,7 +1,7 @@
 //! What must stand before anything of git can be compared or put back: folders that are folders, files that end
 //! when they are read.
 
-use super::snapshot::{Content, Watched, move_aside};
+use super::snapshot::{Content, Watched, absent, move_aside};
 use super::worktree::WorkTree;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// The file of packed refs.
 pub(super) const PACKED: &str = "packed-refs";
+
+/// The socket of the daemon that a leaf's git starts where the person has `core.fsmonitor` on. Nobody reads it, and a
+/// pipe of that name blocks no git either: it is only connected to.
+const FSMONITOR: &str = "fsmonitor--daemon.ipc";
 
 /// How deep refs and their logs are looked through; names of refs have a few parts.
 const DEEPEST: usize = 30;
@@ -157,7 +161,7 @@ impl Look<'_> {
         self.usable(folder)?;
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(e) if is_absent(&e) => return Ok(()),
+            Err(e) if absent(&e) => return Ok(()),
             Err(e) => return Err(e).with_context(what),
         };
         for entry in entries {
@@ -172,7 +176,7 @@ impl Look<'_> {
                 if !ends {
                     self.odd.insert(path);
                 }
-            } else if !kind.is_file() && !kind.is_dir() {
+            } else if !kind.is_file() && !kind.is_dir() && entry.file_name() != FSMONITOR {
                 self.odd.insert(path);
             }
         }
@@ -199,13 +203,6 @@ impl Look<'_> {
         self.shut.insert(path.to_owned());
         Ok(())
     }
-}
-
-fn is_absent(e: &io::Error) -> bool {
-    matches!(
-        e.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 /// What stands in `.tdd/` where a record of a leaf should be, and is no file: the next launch would wait at it.

@@ -405,6 +405,7 @@ pub(super) fn names(folder: &Path) -> Result<Option<Vec<String>>> {
         Err(e) => return Err(e).with_context(|| format!("{}", folder.display())),
     };
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let names = names.filter(|name| !name.as_ref().is_ok_and(|name| tree::is_half_written(name)));
     names.collect::<Result<_>>().map(Some)
 }
 

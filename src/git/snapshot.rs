@@ -178,7 +178,8 @@ pub(super) fn locks_below(folder: &Path) -> Vec<PathBuf> {
     locks
 }
 
-fn absent(e: &io::Error) -> bool {
+/// Whether nothing stands there.
+pub(super) fn absent(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory

@@ -1,6 +1,7 @@
 //! Candidates: the tree of what would be committed, staged in an index of veri's own.
 
 use super::run::{self, LONG};
+use super::snapshot::absent;
 use super::tree;
 use super::worktree::WorkTree;
 use crate::tool::{Tool, ToolOutput};
@@ -279,12 +280,7 @@ pub(super) fn remove_if_there(file: &Path) -> Result<()> {
         false => fs::remove_file(file),
     };
     match removed {
-        Err(e)
-            if !matches!(
-                e.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
+        Err(e) if !absent(&e) => {
             Err(e).with_context(|| format!("{} cannot be removed", file.display()))
         }
         _ => Ok(()),

@@ -14,6 +14,12 @@ pub const TDD: &str = ".tdd";
 /// veri's own configuration in a working tree: never dirt, never part of a candidate.
 pub(super) const OWN_CONFIG: &[u8] = b".veri.toml";
 
+/// How names of temporary files begin, unless something else is asked for.
+const HALF_WRITTEN: &str = ".tmp";
+
+/// How that of a ledger begins, here and in `veri ledger`.
+pub(super) const LEDGER_HALF_WRITTEN: &str = ".ledger-";
+
 /// The mode of a folder in a tree.
 const TREE_MODE: i32 = 0o040_000;
 
@@ -23,13 +29,20 @@ pub(super) fn is_ledger(name: &str) -> bool {
 }
 
 /// Whether a file at the top of `.tdd/` changes while a leaf runs, by its name: the records of leaves, the journal, a stop
-/// request, a lock.
+/// request, a lock, and what veri was just writing there.
 pub(super) fn is_record(name: &str) -> bool {
     let of_a_leaf = ["pid", "exit", "out", "err", "lock"];
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| of_a_leaf.contains(&extension))
         || matches!(name, "runs" | "stop" | "lock")
         || name.starts_with("events.")
+        || is_half_written(name)
+}
+
+/// Whether a file of `.tdd/` is one that veri has not moved to its place yet: somebody's `veri stop` at this moment, or
+/// what a killed conductor left.
+pub(super) fn is_half_written(name: &str) -> bool {
+    name.starts_with(HALF_WRITTEN) || name.starts_with(LEDGER_HALF_WRITTEN)
 }
 
 /// The tree of a commit.

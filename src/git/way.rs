@@ -11,6 +11,7 @@ use git2::Oid;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// More than this many bytes of packed refs are nobody's: some ten million refs.
@@ -61,7 +62,10 @@ impl Guard {
             .map(|(name, oid)| format!("{oid} {name}\n"))
             .collect();
         lines.sort_by(|a, b| a.split(' ').nth(1).cmp(&b.split(' ').nth(1)));
-        let mut file = tempfile::NamedTempFile::new_in(&wt.common_dir).with_context(what)?;
+        let mut file = tempfile::Builder::new()
+            .permissions(PermissionsExt::from_mode(0o644))
+            .tempfile_in(&wt.common_dir)
+            .with_context(what)?;
         io::Write::write_all(&mut file, lines.concat().as_bytes()).with_context(what)?;
         file.persist(&path)
             .map_err(|e| e.error)
@@ -137,7 +141,8 @@ fn file_way(top: &Path, name: &str, aside: &Path, settled: &mut Settled) -> Resu
     while let Some(part) = parts.next() {
         path.push(part);
         let last = parts.peek().is_none();
-        match fs::symlink_metadata(&path) {
+        // A link that leads there is as good (`git-new-workdir` makes some); one that leads nowhere is not.
+        match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
             Ok(meta) if last && meta.is_file() || !last && meta.is_dir() => {}
             Ok(meta) if last && meta.is_dir() && is_empty(&path) => {}
             Ok(_) => {

@@ -7,7 +7,8 @@
 //! - not before now: it is newer than whatever was built here from an older version;
 //! - in a later whole second than every time that its own path carried: the one that it was laid with, those that
 //!   a suite gave it, and those of what was removed from its path (or from a folder above it);
-//! - and a suite starts only when that time is past, so that what is built from the file is newer than it.
+//! - and a suite starts only when that time is past, so that what is built from the file is newer than it; and when
+//!   the kernel's clock has moved on since the file came to its place, so that no write of the suite's is overlooked.
 //!
 //! Only a path that is written twice within a second gets a time ahead of the clock, and only then is it waited
 //! for. What a path carried before the current second cannot be given again, so that little has to be kept:
@@ -54,7 +55,7 @@ pub(super) fn now() -> Stamp {
 /// What a ground knows about times. It reads no clock: it is told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Clock {
-    /// The latest time that was given to a file.
+    /// The latest time that was given to a file, or that one is known by.
     given: Stamp,
     /// The latest reading of the wall clock: nothing that was built here is newer.
     seen: Stamp,
@@ -134,6 +135,12 @@ impl Clock {
         };
         self.given = self.given.max(stamp);
         stamp
+    }
+
+    /// Notes the change time that a laid file is known by. A suite must not write within the same tick of the kernel's
+    /// clock, or what it did to that file would leave no trace.
+    pub(super) fn known_by(&mut self, changed: Stamp) {
+        self.given = self.given.max(changed);
     }
 
     /// The time that must be past before anything may read the files.
@@ -229,6 +236,17 @@ mod tests {
             S(201),
             "neither newer nor remembered is what was built at 200"
         );
+    }
+
+    #[test]
+    fn no_suite_writes_within_the_tick_in_which_the_last_file_came_to_its_place() {
+        let mut clock = at(S(100));
+        let given = clock.give(b"laid", &[]);
+        // Laying many files takes a while.
+        clock.known_by(given + MS(400));
+        assert_eq!(clock.due(), given + MS(400));
+        clock.known_by(given);
+        assert_eq!(clock.due(), given + MS(400));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use git2::{ErrorCode, Index, IndexEntry, IndexTime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -49,7 +50,7 @@ impl KeptIndex {
         let since = std::mem::take(&mut self.since);
         // Kept again only when all went well: half of an update is no update.
         let mut index = match self.written.take() {
-            Some(index) if since.is_empty() && path.exists() => {
+            Some(index) if since.is_empty() && is_file(path) => {
                 self.written = Some(index);
                 return Ok(());
             }
@@ -82,6 +83,10 @@ impl KeptIndex {
         self.written = Some(index);
         Ok(())
     }
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
 }
 
 /// Writes an index of some paths, without stat data: enough to check them out from.

@@ -121,6 +121,9 @@ impl Ground {
         for path in stamps.keys() {
             signed.insert(path.clone(), self.sign(entries, path)?);
         }
+        for file in signed.values() {
+            self.record.clock.known_by(file.signature.changed());
+        }
         self.tell_apart(entries, &signed)?;
         let mut changed_paths = without(&self.record.files, &entries.files);
         for path in &changed_paths {

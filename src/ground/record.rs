@@ -6,6 +6,7 @@ use super::clock::{Clock, Stamp};
 use super::entries::{Entry, Form};
 use super::files::{remove, write_atomic};
 use super::path::TreePath;
+use crate::tail::whole;
 use anyhow::{Context, Result};
 use git2::{IndexEntry, IndexTime, Oid};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ const STATE: &str = "state.json";
 const MANIFEST: &str = "manifest";
 const MADE: &str = "made";
 const VERSION: u32 = 2;
+
+/// The largest file that is taken for one of them, in bytes: some ten million paths.
+const LARGEST: u64 = 2 << 30;
 
 /// What a line begins with whose path is not laid any more.
 const GONE: &[u8] = b"- ";
@@ -160,8 +164,8 @@ impl Record {
         let manifest = folder.join(MANIFEST);
         let mut text = Vec::new();
         self.added += changed.len();
-        let whole = !self.known || self.added > self.files.len() / 2 + 100;
-        if whole {
+        let in_place = fs::symlink_metadata(&manifest).is_ok_and(|meta| meta.is_file());
+        if !self.known || !in_place || self.added > self.files.len() / 2 + 100 {
             self.added = 0;
             text.reserve(self.files.len() * 128);
             for (path, file) in &self.files {
@@ -192,14 +196,19 @@ impl Record {
     }
 }
 
+/// One of the files; a suite can have put anything in its place.
+fn record(folder: &Path, name: &str) -> Option<Vec<u8>> {
+    whole(&folder.join(name), LARGEST).ok()?
+}
+
 fn read(folder: &Path) -> Option<Record> {
-    let state: State = serde_json::from_slice(&fs::read(folder.join(STATE)).ok()?).ok()?;
+    let state: State = serde_json::from_slice(&record(folder, STATE)?).ok()?;
     if state.version != VERSION {
         return None;
     }
     let mut files = BTreeMap::new();
     let mut lines = 0;
-    let manifest = fs::read(folder.join(MANIFEST)).ok()?;
+    let manifest = record(folder, MANIFEST)?;
     // What was added last may be torn.
     let whole = manifest.strip_suffix(&[0]).unwrap_or(&manifest);
     if whole.len() == manifest.len() && !manifest.is_empty() {
@@ -214,8 +223,7 @@ fn read(folder: &Path) -> Option<Record> {
             files.insert(path, file);
         }
     }
-    let made: Vec<TreePath> = fs::read(folder.join(MADE))
-        .ok()?
+    let made: Vec<TreePath> = record(folder, MADE)?
         .split(|byte| *byte == 0)
         .filter(|path| !path.is_empty())
         .map(<[u8]>::to_vec)

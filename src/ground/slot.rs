@@ -1,8 +1,8 @@
 //! Slots: a ground's folder, the folder of its records, and the lock that makes them one process's own.
 
-use crate::lock::Locked;
+use crate::lock::{self, Locked};
 use anyhow::{Context, Result, bail};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How many grounds of one kind a repository may have in use at once.
@@ -80,12 +80,7 @@ pub(super) fn name(kind: Kind, number: u32) -> String {
 
 /// Opens and locks a file; None when somebody else holds it.
 pub(super) fn try_lock(path: &Path) -> Result<Option<Locked>> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .with_context(|| format!("opening the lock {}", path.display()))?;
+    let file = lock::open(path).with_context(|| format!("opening the lock {}", path.display()))?;
     Locked::alone(file).with_context(|| format!("locking {}", path.display()))
 }
 

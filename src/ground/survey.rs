@@ -1,4 +1,4 @@
-//! Looking at a ground without changing it: what is as it was laid, what may differ, what does not belong.
+//! Looking at a ground without changing it, the rights of its folders aside: what is as it was laid, what may differ, what does not belong.
 
 use super::crowd::Crowd;
 use super::entries::{Entries, Entry, Form};
@@ -7,7 +7,7 @@ use super::path::{TreePath, place};
 use super::record::{LaidFile, Signature};
 use anyhow::{Context, Result, anyhow};
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, Metadata, ReadDir};
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -126,8 +126,9 @@ impl Walk<'_> {
     /// Looks at a folder: the root, or one with a `/` at its end. Folders in it are left to whoever is free.
     fn folder(&mut self, prefix: &TreePath) -> Result<()> {
         let folder = place(self.root, prefix);
-        let listing =
-            list(&folder).with_context(|| format!("reading the ground's {}", folder.display()))?;
+        open_up(&folder)?;
+        let listing = fs::read_dir(&folder)
+            .with_context(|| format!("reading the ground's {}", folder.display()))?;
         let tracked = children(&self.entries.files, prefix);
         let laid = children(self.laid, prefix);
         let mut path = prefix.clone();
@@ -187,7 +188,11 @@ impl Walk<'_> {
     ) -> Result<()> {
         let laid = laid.filter(|laid| laid.entry == entry);
         if entry.form == Form::Submodule {
-            let empty = stat.is_dir() && list(&place(self.root, path))?.next().is_none();
+            let at = place(self.root, path);
+            let empty = stat.is_dir() && {
+                open_up(&at)?;
+                fs::read_dir(at)?.next().is_none()
+            };
             if laid.is_none() || !empty {
                 self.found.other.insert(path.clone(), Signature::of(stat));
             }
@@ -251,15 +256,17 @@ pub(super) fn has_form(form: Form, stat: &Metadata) -> bool {
     }
 }
 
-/// Lists a folder, giving back a permission that a suite took away.
-fn list(folder: &Path) -> io::Result<ReadDir> {
-    fs::read_dir(folder).or_else(|e| {
-        if e.kind() != io::ErrorKind::PermissionDenied {
-            return Err(e);
+/// Gives back what a suite took of the rights that a folder's owner has: to list it, to look at what is in it, and to
+/// move files into it.
+fn open_up(folder: &Path) -> Result<()> {
+    let open = || -> io::Result<()> {
+        let mode = fs::symlink_metadata(folder)?.mode();
+        match mode & 0o700 {
+            0o700 => Ok(()),
+            _ => fs::set_permissions(folder, fs::Permissions::from_mode(mode & 0o7777 | 0o700)),
         }
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
-        fs::read_dir(folder)
-    })
+    };
+    open().with_context(|| format!("opening the ground's {}", folder.display()))
 }
 
 #[cfg(test)]

@@ -13,9 +13,8 @@ use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -101,13 +100,7 @@ fn absolute(spec: &Spec) -> anyhow::Result<Spec> {
 fn take_lock(records: &Records, name: &str) -> anyhow::Result<File> {
     let path = records.lock(name);
     let context = || format!("cannot take the lock {}", path.display());
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .with_context(context)?;
+    let file = crate::lock::open(&path).with_context(context)?;
     let until = Instant::now() + LOCK_PATIENCE;
     loop {
         match file.try_lock() {

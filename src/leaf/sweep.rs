@@ -167,10 +167,14 @@ pub fn take_in_orphans() {
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
-/// The children of this program, by pid and start time, when it takes in orphans.
+/// The children of this program, by pid and start time, when it takes in orphans. Those that have ended meanwhile are
+/// let go: before a launch no child is waited for by anybody, and each would keep its pid until this program ends.
 pub(super) fn children() -> Option<HashSet<(i32, u64)>> {
     #[cfg(target_os = "linux")]
     if nix::sys::prctl::get_child_subreaper().unwrap_or(false) {
+        while waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG))
+            .is_ok_and(|status| status != WaitStatus::StillAlive)
+        {}
         let children = process::all()
             .into_iter()
             .filter(|s| s.parent == Pid::this());

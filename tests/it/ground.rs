@@ -365,6 +365,51 @@ fn a_linked_worktree_is_as_good_a_source() {
 }
 
 #[test]
+fn a_folder_whose_rights_a_suite_took_can_be_looked_at_and_laid_into_again() {
+    let project = Project::new();
+    let tree = |text: &str| project.tree(&[("d/e/f", text), ("k", "")]);
+    let mut ground = ground(&project);
+    ground.bring_to(&project.repo, tree("1")).unwrap();
+    let folder = ground.path().join("d/e");
+    // Locked, one that can be listed and not more, and one that nothing can be moved into.
+    for (mode, text) in [(0o000, "2"), (0o444, "3"), (0o555, "4")] {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        ground.bring_to(&project.repo, tree(text)).unwrap();
+        let rights = folder.metadata().unwrap().mode() & 0o700;
+        assert_eq!(rights, 0o700, "{mode:o}");
+        assert_eq!(read(&ground, "d/e/f"), text);
+    }
+}
+
+#[test]
+fn pipes_in_the_place_of_a_grounds_records_are_waited_at_by_nobody() {
+    let project = Project::new();
+    let tree = |text: &str| project.tree(&[("f", text), ("k", "")]);
+    let mut ground = self::ground(&project);
+    ground.bring_to(&project.repo, tree("1")).unwrap();
+    let records = ground.records().to_owned();
+    let pipe = |name: &str| {
+        let path = records.join(name);
+        let _ = fs::remove_file(&path);
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    };
+    let all = ["index", "manifest", "state.json", "made"];
+    all.iter().for_each(|name| pipe(name));
+    ground.bring_to(&project.repo, tree("1")).unwrap();
+    ground.bring_to(&project.repo, tree("2")).unwrap();
+    drop(ground);
+    all.iter().for_each(|name| pipe(name));
+    ground = self::ground(&project);
+    ground.bring_to(&project.repo, tree("3")).unwrap();
+    assert!(ground.verify_exact(tree("3")).unwrap().is_empty());
+    drop(ground);
+    pipe("../check.lock");
+    let error = Ground::acquire(&project.home(), Kind::Check).unwrap_err();
+    let bail = error.downcast_ref::<Bail>().unwrap();
+    assert_eq!(bail.cause, Cause::StorageFailed);
+}
+
+#[test]
 fn a_lost_record_makes_the_ground_anew() {
     let project = Project::new();
     let tree = project.tree(&[("a", "1")]);

@@ -284,3 +284,22 @@ fn what_hooks_leave_in_sessions_of_their_own_is_ended_and_what_they_write_is_not
     scene.nothing_is_left_running();
     walk(&scene);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_hook_left_running_is_no_zombie_for_the_rest_of_the_run() {
+    let scene = Scene::new();
+    hook(&scene, "pre-commit", "sleep 1000 &");
+    let found = scene.path("zombies");
+    let look = format!(
+        "veri=$(cut -d' ' -f4 /proc/$PPID/stat); grep -l \"^PPid:.$veri$\" /proc/[0-9]*/status 2>/dev/null | \
+         xargs grep -l '^State:.Z' 2>/dev/null | wc -l >> '{}'; ",
+        found.display()
+    );
+    let mut agent = Agent::default();
+    agent.green.insert_str(0, &look);
+    scene.agent(&agent);
+    scene.tdd(&[]).expect(0);
+    let found = fs::read_to_string(found).unwrap();
+    assert_eq!(found.split_whitespace().collect::<Vec<_>>(), ["0", "0"]);
+}

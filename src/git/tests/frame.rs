@@ -196,7 +196,42 @@ fn packed_refs_that_are_gone_or_cannot_be_read_are_written_anew() {
     person.git(&["pack-refs", "--all"]);
     let refs = || person.git(&["for-each-ref"]);
     let before = refs();
+    let packed = person.checkout().join(".git/packed-refs");
+    let rights = || fs::metadata(&packed).unwrap().permissions();
+    let rights_before = rights();
     let settled = after(&person, &wt, &format!("{PLACES}rm $c/packed-refs"));
     tampered(&settled, "packed-refs was spoilt");
     assert_eq!(refs(), before);
+    assert_eq!(
+        rights(),
+        rights_before,
+        "others who share the repository read them, too"
+    );
+}
+
+#[test]
+fn logs_that_the_person_keeps_behind_a_link_are_no_doing_of_the_leaf() {
+    let person = Person::new();
+    let logs = person.checkout().join(".git/logs/refs");
+    let elsewhere = person.root().join("logs");
+    fs::rename(&logs, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &logs).unwrap();
+    let wt = person.worktree();
+    let settled = after(&person, &wt, "echo x > x");
+    assert_eq!(settled, Default::default());
+    assert!(logs.is_symlink());
+}
+
+#[test]
+fn the_socket_of_a_file_system_monitor_is_nobodys_tampering() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let guard = wt.guard().unwrap();
+    let sockets = [&wt.git_dir, &wt.common_dir].map(|folder| folder.join("fsmonitor--daemon.ipc"));
+    let listening = sockets
+        .each_ref()
+        .map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());
+    assert_eq!(guard.settle(&wt, 42).unwrap(), Default::default());
+    drop(listening);
+    assert!(sockets.iter().all(|path| path.exists()));
 }

@@ -2,6 +2,7 @@
 
 use super::guard::{after, tampered};
 use super::*;
+use crate::git::Settled;
 
 #[test]
 fn what_lies_in_tdd_is_put_back_and_what_is_new_there_is_moved_away() {
@@ -33,4 +34,19 @@ fn what_lies_in_tdd_is_put_back_and_what_is_new_there_is_moved_away() {
     tampered(&settled, ".tdd was removed");
     tampered(&settled, "issue-42-timeout was removed");
     assert!(wt.tdd().join("runs").is_dir() && !wt.tdd().is_symlink());
+}
+
+#[test]
+fn what_veri_itself_was_just_writing_is_not_the_leafs_doing() {
+    let person = Person::new();
+    let wt = person.worktree();
+    fs::create_dir_all(wt.tdd().join("runs")).unwrap();
+    put(
+        &wt.tdd().join("runs/.tmpAAAAAA"),
+        "moved to its place meanwhile",
+    );
+    let script = "rm .tdd/runs/.tmp*; echo at-leaf > .tdd/.tmpBBBBBB; echo > .tdd/.ledger-CCCCCC";
+    assert_eq!(after(&person, &wt, script), Settled::default());
+    // Somebody's `veri stop` may be about to move it.
+    assert!(wt.tdd().join(".tmpBBBBBB").exists());
 }
