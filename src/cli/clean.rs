@@ -1,6 +1,7 @@
 //! `veri clean`: remove worktrees and grounds that are done, and say what the rest takes.
 
 use super::whereabouts::{Place, here, places};
+use crate::conductor::{kept_stem, quoted};
 use crate::config::Env;
 use crate::event::Kind;
 use crate::git::{Repo, WorkTree, tree};
@@ -43,6 +44,17 @@ impl CleanCommand {
                 out,
                 "nothing  issue {n}: {why}, so there is no worktree to remove"
             )?;
+            if let Some(place) = places.first().filter(|place| is_done(place)) {
+                let stem = kept_stem(&home, &place.tree, n, true);
+                let copy = WorkTree::here(&repo)?.with_kept(stem).journal_copy();
+                writeln!(
+                    out,
+                    "note     to forget what ran in this checkout, of all its issues: rm -f {} {}",
+                    quoted(&place.journal().to_string_lossy()),
+                    quoted(&copy.to_string_lossy())
+                )?;
+                say_what_stays(&repo, n, out)?;
+            }
         }
         for place in places {
             if place.tree == repo.checkout() {
@@ -88,6 +100,9 @@ impl CleanCommand {
             } else {
                 remove(&repo, &home, &place, out)?;
                 writeln!(out, "removed  issue {}: {size}, {tree}", place.issue)?;
+                if self.issue.is_some() {
+                    say_what_stays(&repo, place.issue, out)?;
+                }
             }
             drop(lock);
         }
@@ -117,6 +132,20 @@ impl CleanCommand {
         }
         Ok(exit::DONE)
     }
+}
+
+/// Says which refs of a run stay, and what would remove them.
+fn say_what_stays(repo: &Repo, issue: u64, out: &mut dyn Write) -> Result<()> {
+    let refs = format!("refs/veri/issue-{issue}/");
+    if repo.git2().references_glob(&format!("{refs}*"))?.count() == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "note     issue {issue}: {refs} stays (templates, settings, work that was put aside); this removes it:\n         \
+         git for-each-ref --format='delete %(refname)' {refs} | git update-ref --stdin"
+    )?;
+    Ok(())
 }
 
 /// A size for people: three digits at most and a unit.
@@ -153,7 +182,7 @@ fn live_leaf(place: &Place) -> Result<Option<String>> {
 /// discarded, and the journal is kept, and the ledger where a person has edited it.
 fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Result<()> {
     let head = repo.git2().head()?.peel_to_commit()?.id();
-    let stem = home.join("work").join(format!("issue-{}", place.issue));
+    let stem = kept_stem(home, &place.tree, place.issue, false);
     let tree = WorkTree::linked(repo, &place.tree, head)?.with_kept(stem);
     if let Some(guard) = tree.open_guard()?.filter(|guard| guard.fits(&tree)) {
         let settled = guard.settle(&tree, place.issue)?;

@@ -1,5 +1,6 @@
 //! What a person sees of a run: one plain line an event.
 
+use super::clock::{clock, day};
 use crate::event::{Kind, Line};
 use serde_json::Value;
 
@@ -21,6 +22,8 @@ pub enum Style {
 pub struct Console {
     style: Style,
     steps: u64,
+    /// Whether the run itself says last, on standard error, how it ended.
+    live: bool,
 }
 
 /// How many characters of a leaf's or test's words are shown in a line.
@@ -29,7 +32,19 @@ const SHOWN: usize = 300;
 impl Console {
     /// A console of this style.
     pub fn new(style: Style) -> Console {
-        Console { style, steps: 0 }
+        Console {
+            style,
+            steps: 0,
+            live: false,
+        }
+    }
+
+    /// The same for a run that is going on: how it ends is its last words, and is not said here, too.
+    pub fn live(style: Style) -> Console {
+        Console {
+            live: true,
+            ..Console::new(style)
+        }
     }
 
     /// The text to print for a line, if any.
@@ -41,8 +56,14 @@ impl Console {
             self.steps = steps;
         }
         let text = self.text(line)?;
-        let clock = line.ts.get(11..19).unwrap_or_default();
-        Some(format!("{clock}  {text}"))
+        Some(format!("{}  {text}", clock(&line.ts)))
+    }
+
+    /// What a line says, without its time and the step that it is about; None for what only moves the machine.
+    pub fn words(&mut self, line: &Line) -> Option<String> {
+        let place = self.place(line);
+        let text = self.text(line)?;
+        Some(text.strip_prefix(&place).unwrap_or(&text).to_owned())
     }
 
     /// The whole question or evidence of a bail, line by line, for whoever looks at the journal afterwards. (A run
@@ -71,10 +92,16 @@ impl Console {
         if line.fields.contains_key("intent") && line.event != Kind::Launch {
             return verbose.then(|| format!("{}{} …", self.place(line), line.text("intent")));
         }
+        if self.live && is_end(line) {
+            return None;
+        }
         let said = line.text("said");
         let place = self.place(line);
         Some(match line.event {
-            Kind::RunStart => format!("issue {}: starting{}", line.issue, after(said)),
+            Kind::RunStart => format!("issue {}: starting ({})", line.issue, on_day(line)),
+            Kind::Resume if said.is_empty() => {
+                format!("issue {}: going on ({})", line.issue, on_day(line))
+            }
             Kind::Resume => format!("issue {}: going on{}", line.issue, after(said)),
             Kind::StepStart => {
                 format!(
@@ -128,6 +155,20 @@ impl Console {
             (Some(step), None) => format!("  {step}          "),
             _ => String::new(),
         }
+    }
+}
+
+/// What the clocks of a start do not say.
+fn on_day(line: &Line) -> String {
+    format!("{}, times are UTC", day(&line.ts))
+}
+
+/// Whether a line says how the run ends: by a bail, with a pull request, or at all.
+fn is_end(line: &Line) -> bool {
+    match line.event {
+        Kind::Bail => !line.text("cause").is_empty(),
+        Kind::Pr => line.fields.contains_key("url"),
+        _ => line.fields.contains_key("ending"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The door: one file per command. Parses, prints, exits; decides nothing.
 
 mod clean;
+mod clock;
 mod console;
 mod demo;
 mod demo_agent;

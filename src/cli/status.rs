@@ -1,5 +1,7 @@
 //! `veri status`: where every issue known here stands.
 
+use super::clock::{clock, day};
+use super::console::{Console, Style};
 use super::whereabouts::{Place, here, places};
 use crate::config::Env;
 use crate::event::{Kind, Line};
@@ -39,6 +41,9 @@ struct Standing {
     /// When the last event was, and what.
     last: Option<String>,
     event: Option<String>,
+    /// The newest that a person would be told, and when.
+    #[serde(skip)]
+    told: Option<String>,
     tree: String,
     /// The pull request.
     url: Option<String>,
@@ -99,8 +104,8 @@ fn tell(standings: &[Standing], out: &mut dyn Write) -> Result<()> {
         {
             writeln!(out, "  at      step {step}, {phase}: {}", s.title)?;
         }
-        if let (Some(last), Some(event)) = (&s.last, &s.event) {
-            writeln!(out, "  last    {event} at {last}")?;
+        if let Some(told) = &s.told {
+            writeln!(out, "  last    {told}")?;
         }
         if let Some(url) = &s.url {
             writeln!(out, "  pull    {url}")?;
@@ -186,6 +191,10 @@ fn standing(place: &Place) -> Result<Standing> {
         }),
         phase: about.and_then(|l| l.phase).map(|p| p.as_str().to_owned()),
         last: last.map(|l| l.ts.clone()),
+        told: lines.iter().rev().find_map(|l| {
+            let words = Console::new(Style::Plain).words(l)?;
+            Some(format!("{} {} UTC  {words}", day(&l.ts), clock(&l.ts)))
+        }),
         event: last.map(|l| l.event.as_str().to_owned()),
         tree: place.tree.display().to_string(),
         url: if state == "done" {

@@ -170,7 +170,7 @@ impl TddCommand {
 
 /// Runs a conductor, printing as it goes; its last line on standard error says how it ended.
 pub(super) fn follow(ask: &Ask, style: Style, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let mut console = Console::new(style);
+    let mut console = Console::live(style);
     let ended = conductor::run(ask, &mut |line| {
         if let Some(text) = console.render(line) {
             // Nobody reads any more: the run goes on all the same.

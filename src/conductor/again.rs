@@ -52,7 +52,7 @@ fn flags(ask: &Ask) -> Vec<String> {
 }
 
 /// A word as a shell reads it back.
-pub(super) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

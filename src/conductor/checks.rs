@@ -92,12 +92,13 @@ impl Run<'_> {
         let brought = ready
             .ground
             .bring_to(&repo, tree)
-            .and_then(|_| self.set_up(tree, &mut ready.ground));
+            .and_then(|_| self.set_up(tree, &mut ready.ground, "the clean checkout for the suite"));
         self.ready = Some(ready);
         brought
     }
 
-    fn set_up(&mut self, tree: Oid, ground: &mut Ground) -> Result<()> {
+    /// Says that `what` is set up before it is: it may take a while.
+    fn set_up(&mut self, tree: Oid, ground: &mut Ground, what: &str) -> Result<()> {
         let commands = self.setup_commands(tree)?;
         if !commands.is_empty() {
             let said = format!("clean checkouts are set up with: {}", commands.join("; "));
@@ -111,7 +112,14 @@ impl Run<'_> {
             env: &env,
             timeout: SETUP_TIMEOUT,
         };
-        match ground.setup(&ask, &mut |launch| self.supervise(launch))? {
+        let mut told = false;
+        let mut launch = |launch: &Launch| {
+            if !std::mem::replace(&mut told, true) {
+                self.say(Kind::Check, format!("{what} is being set up"))?;
+            }
+            self.supervise(launch)
+        };
+        match ground.setup(&ask, &mut launch)? {
             Setup::Current | Setup::Done => Ok(()),
             Setup::Failed { ended: Ended::Stopped, .. } => Err(StoppedInSuite.into()),
             Setup::Failed { command, ended, log } => Err(SetupFailed(format!(
@@ -341,7 +349,11 @@ impl Run<'_> {
         self.quiet(ground.records())?;
         let mut verify = Verify::make_in(ground, &repo, candidate, base)?;
         self.declare_env_file(verify.ground())?;
-        self.set_up(candidate, verify.ground())?;
+        self.set_up(
+            candidate,
+            verify.ground(),
+            "a clean checkout for the verifier",
+        )?;
         Ok(verify)
     }
 

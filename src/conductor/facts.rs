@@ -3,6 +3,7 @@
 //! Everything is read back from what was recorded, so that a resumed run tells the same story.
 
 use super::evidence::{accepted_evidence, eyes_of, note, suite_runs, tests_of};
+use super::repeat::Red;
 use super::run::Run;
 use super::stories::tell;
 use crate::event::{Kind, Line, PhaseWord, started_leaves};
@@ -95,6 +96,7 @@ impl Run<'_> {
         let repo = self.tree.git2();
         let mut eye = Vec::new();
         let mut steps = Vec::new();
+        let mut red = None;
         for step in ledger.steps() {
             let own: Vec<&BranchCommit> = commits
                 .iter()
@@ -125,6 +127,10 @@ impl Run<'_> {
                 None if recorded(Claim::Red) && recorded(Claim::Green) => StepKind::Tested,
                 _ => StepKind::NotOnRecord,
             };
+            if red.is_none() && kind == StepKind::Tested {
+                let green = own.iter().find(|c| c.phase == Some(Phase::Green));
+                red = green.and_then(|c| Red::of(step.number, c.id, &evidence));
+            }
             let story = stories.iter().find(|s| s.number == step.number);
             steps.push(facts::Step {
                 number: step.number,
@@ -185,15 +191,8 @@ impl Run<'_> {
             issue_number: self.issue_number,
             issue_ref: self.forge.issue_ref(self.issue_number),
             issue_title: ready.text.title().to_owned(),
-            evidence_command: evidence_command(
-                self.repo
-                    .has_remote(self.settings.remote())
-                    .then(|| self.settings.remote().to_owned())
-                    .as_ref(),
-                &branch,
-                &ready.test_command,
-                &self.settings.config.checks,
-            ),
+            evidence_command: self.evidence_command(&branch)?,
+            red_half: red.map(|red| self.red_half(&red)).transpose()?,
             branch,
             base: ready.base.name.clone(),
             test_command: ready.test_command.clone(),
@@ -254,24 +253,6 @@ impl Run<'_> {
             .map(|(_, first, last)| last.saturating_sub(*first).max(0) as u64)
             .sum()
     }
-}
-
-/// What a reader runs to see for themselves. Detached: the branch itself is checked out in veri's worktree, and git
-/// refuses it a second time.
-fn evidence_command(
-    remote: Option<&String>,
-    branch: &str,
-    tests: &str,
-    checks: &[String],
-) -> String {
-    let go = match remote {
-        Some(remote) => format!("git fetch {remote} {branch} && git switch --detach FETCH_HEAD"),
-        None => format!("git switch --detach {branch}"),
-    };
-    let commands: Vec<&str> = std::iter::once(tests)
-        .chain(checks.iter().map(String::as_str))
-        .collect();
-    format!("{go} && {}", commands.join(" && "))
 }
 
 fn short(id: Oid) -> String {

@@ -34,6 +34,10 @@ impl Run<'_> {
         if commands.is_empty() || std::fs::read_to_string(&kept).is_ok_and(|old| old == key) {
             return Ok(());
         }
+        self.say(
+            Kind::Check,
+            "the worktree for the developer is being set up",
+        )?;
         let before = self.tree.candidate(&[])?;
         for (number, command) in commands.iter().enumerate() {
             let output = self

@@ -17,12 +17,14 @@ mod furnish;
 mod launch_files;
 mod leaves;
 mod making;
+mod nothing;
 mod perform;
 mod pick_up;
 mod preflight;
 mod publish;
 mod recheck;
 mod record;
+mod repeat;
 mod run;
 mod settings;
 mod signals;
@@ -38,8 +40,9 @@ mod whose;
 #[cfg(test)]
 mod tests;
 
-pub use again::resume_command;
+pub use again::{quoted, resume_command};
 pub use evidence::suite_runs;
+pub use start::kept_stem;
 
 use crate::config::Env;
 use crate::event::Line;

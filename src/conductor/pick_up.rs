@@ -39,6 +39,8 @@ pub(super) struct Left {
     pub(super) others: Vec<Line>,
     /// What the last input of this issue asked for.
     pub(super) owed: Vec<Effect>,
+    /// What is to be said of a configuration that is not the one in force.
+    pub(super) changed: Option<String>,
 }
 
 impl Run<'_> {
@@ -109,6 +111,9 @@ impl Run<'_> {
         };
         let fields = json!({ "resume": self.resume_command() });
         self.feed(resumed, None, fields)?;
+        if let Some(changed) = &left.changed {
+            self.say(Kind::Preflight, changed)?;
+        }
         // A stop that was asked for while a leaf was taken up still is.
         self.told_stop = None;
         Ok(())

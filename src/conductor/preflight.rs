@@ -71,6 +71,7 @@ impl Run<'_> {
         let in_force = InForce {
             config: self.settings.config.clone(),
             own: self.tree.own_files().to_vec(),
+            files: self.files.clone(),
         };
         snapshot::keep(self.repo.git2(), self.issue_number, skill, &in_force)?;
         self.tree.take_branch(self.issue_number, start.tip)?;
@@ -144,6 +145,7 @@ impl Run<'_> {
     /// 4. The issue exists, is open, says something, and its text may reach a prompt.
     fn read_issue(&mut self) -> Result<TrustedText> {
         let issue = self.forge.issue(self.issue_number)?;
+        self.seen.issue = true;
         forge::preflight4(&issue)?;
         let comments = self.forge.comments(self.issue_number)?;
         let authors = self.settings.config.forge_table().trusted_authors;

@@ -123,6 +123,15 @@ impl Run<'_> {
         ))
     }
 
+    /// What was said of the pull request when the run was finished.
+    pub(super) fn published(&self) -> &str {
+        let newest = self.lines.iter().rev();
+        newest
+            .filter(|l| l.event == Kind::Pr)
+            .find(|l| l.fields.contains_key("url"))
+            .map_or("", |l| l.text("said"))
+    }
+
     /// What merging the newest base would do; nothing is rebased.
     fn merge_trial(&mut self) -> Result<MergeFact> {
         let ready = self.ready()?;

@@ -7,6 +7,7 @@ use super::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::cause::Cause;
+use crate::config::Config;
 use crate::event::{Kind, Line};
 use crate::exit;
 use crate::forge::trust::TrustedText;
@@ -39,6 +40,8 @@ pub(super) struct Run<'a> {
     /// `$VERI_HOME/<repo-id>`.
     pub(super) home: PathBuf,
     pub(super) settings: Settings,
+    /// What the files of the configuration said when the run began, where that is known.
+    pub(super) files: Option<Config>,
     pub(super) forge: Box<dyn Forge>,
     pub(super) journal: Journal,
     pub(super) source: Source,
@@ -61,6 +64,12 @@ pub(super) struct Run<'a> {
     pub(super) seen: Seen,
     /// Whether the person at the terminal was told what the first Ctrl-C did.
     pub(super) answered: bool,
+    /// Whether this start has made the working tree.
+    pub(super) made: bool,
+    /// How many lines of other issues the journal holds.
+    pub(super) others: usize,
+    /// Whether what is over in the issue's thread is marked as over.
+    pub(super) thread_in_order: bool,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
@@ -74,6 +83,8 @@ pub(super) struct Seen {
     pub(super) held: Option<(Claim, Oid)>,
     /// The tree that a verifier approved.
     pub(super) approved: Option<Oid>,
+    /// Whether the forge has given the issue, trusted or not.
+    pub(super) issue: bool,
 }
 
 /// What preflight has established.
@@ -172,6 +183,7 @@ impl Run<'_> {
             .fields
             .insert("input".to_owned(), serde_json::to_value(&event)?);
         let was_bailed = matches!(event, Event::Failed(_));
+        let passed = matches!(event, Event::PreflightPassed { .. });
         self.write(entry)?;
         self.crash_point("journalled");
         let unwinding = |state: &State| matches!(state.at, At::Unwinding(_) | At::Ended(_));
@@ -191,6 +203,9 @@ impl Run<'_> {
                 Effect::Push => self.push_if_wanted(),
                 _ => {}
             }
+        }
+        if passed {
+            self.mirror_going_on();
         }
         self.crash_point("told");
         Ok(())
@@ -350,10 +365,7 @@ impl Run<'_> {
     fn close(mut self, ending: &Ending) -> Ended {
         let resume = self.resume_command();
         let (word, code, last) = match ending {
-            Ending::Done { url } => {
-                let place = url.as_deref().unwrap_or("no pull request was wanted");
-                ("done", exit::DONE, format!("done: {place}"))
-            }
+            Ending::Done { .. } => ("done", exit::DONE, format!("done: {}", self.published())),
             Ending::Planned => (
                 "planned",
                 exit::DONE,
@@ -398,10 +410,7 @@ impl Run<'_> {
                 .push(format!("the end could not be journalled: {error:#}"));
         }
         self.last_words.push(last);
-        Ended {
-            exit: code,
-            last_words: self.last_words,
-        }
+        self.leave(ending, code)
     }
 
     /// The loop itself failed: the journal cannot be written, or the machine refused an event.

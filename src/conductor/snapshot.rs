@@ -23,6 +23,24 @@ pub(super) struct InForce {
     pub(super) config: Config,
     /// veri's own files in the checkout, from its top, in raw bytes.
     pub(super) own: Vec<Vec<u8>>,
+    /// What the files said when the run began, without any flag: to tell whether they have changed since.
+    #[serde(default)]
+    pub(super) files: Option<Config>,
+}
+
+impl InForce {
+    /// What is to be said of the files as they are now: what the run began with stays in force.
+    pub(super) fn changed_since(&self, now: &Result<Config>) -> Option<String> {
+        let what = match now {
+            Ok(now) if self.files.as_ref().is_none_or(|then| then == now) => return None,
+            Ok(_) => "the settings in .veri.toml or config.toml have changed since this run began."
+                .to_owned(),
+            Err(error) => format!("{error:#}"),
+        };
+        Some(format!(
+            "{what} What this run began with stays in force; `--new-templates` takes the files as they are now"
+        ))
+    }
 }
 
 /// A stored snapshot. Flags of later starts are in `in_force` and leave its id as it is.
@@ -57,6 +75,7 @@ pub(super) fn load(repo: &Repository, issue: u64) -> Result<Option<Snapshot>> {
         Err(_) => InForce {
             config: serde_json::from_slice(&blob(CONFIG)?).with_context(what)?,
             own: Vec::new(),
+            files: None,
         },
     };
     let folder = tree.get_name(TEMPLATES).map(|e| e.id());

@@ -6,8 +6,9 @@ use super::pick_up::Left;
 use super::run::{Run, Seen};
 use super::settings::Settings;
 use super::signals::Asked;
+use super::snapshot::{self, Snapshot};
 use super::whose::{NAMED, listed};
-use super::{Ask, Ended, IssueArg, snapshot};
+use super::{Ask, Ended, IssueArg};
 use crate::cause::{Bail, Cause};
 use crate::config::{self, Config};
 use crate::event::{Kind, Line};
@@ -124,9 +125,17 @@ fn try_open<'a>(
         .as_ref()
         .map_or(Vec::new(), |s| s.in_force.own.clone());
     let stored = stored.filter(|_| !ask.new_templates);
-    let settings = match &stored {
-        Some(stored) => Settings::of(ask, stored.in_force.config.clone()),
-        None => Settings::of(ask, files()?),
+    let now = files();
+    let (settings, files, changed) = match &stored {
+        Some(Snapshot { in_force, .. }) => (
+            Settings::of(ask, in_force.config.clone()),
+            in_force.files.clone(),
+            in_force.changed_since(&now),
+        ),
+        None => {
+            let now = now?;
+            (Settings::of(ask, now.clone()), Some(now), None)
+        }
     };
     let forge = open_forge(&settings, &repo)?;
 
@@ -165,6 +174,7 @@ fn try_open<'a>(
             }));
         }
     };
+    let made = !ask.here && !tree_path.exists();
     let tree = if ask.here {
         WorkTree::here(&repo)?
     } else {
@@ -216,6 +226,7 @@ fn try_open<'a>(
         tree,
         home,
         settings,
+        files,
         forge,
         journal,
         source,
@@ -232,6 +243,9 @@ fn try_open<'a>(
         seen: Seen::default(),
         told_stop: None,
         answered: false,
+        thread_in_order: false,
+        made,
+        others: others.len(),
         _locks: (lock, held.ok().flatten()),
     };
     let left = Left {
@@ -239,6 +253,7 @@ fn try_open<'a>(
         vouched,
         others,
         owed,
+        changed,
     };
     run.begin(&left, given_plan)?;
     Ok(Ok(run))
@@ -262,7 +277,7 @@ pub(super) fn has_no_runtime_files(repo: &git2::Repository, commit: git2::Oid) -
 }
 
 /// Where what is kept of a run outside its working tree begins. The journal of a checkout is of all its issues.
-fn kept_stem(home: &Path, tree: &Path, issue: u64, here: bool) -> PathBuf {
+pub fn kept_stem(home: &Path, tree: &Path, issue: u64, here: bool) -> PathBuf {
     let work = home.join("work");
     if !here {
         return work.join(format!("issue-{issue}"));

@@ -1,8 +1,10 @@
 //! The mirror: the issue's thread brought up to date. Best effort: it never stops a run.
 
+use super::pick_up::is;
 use super::run::Run;
-use crate::event::Kind;
+use crate::event::{Kind, Line};
 use crate::forge::mirror::{self, BailFacts, MirrorFacts, Post, StopFacts};
+use crate::forge::over::over;
 use crate::git::issue_branch_name;
 use crate::machine::{At, Ending};
 use anyhow::Result;
@@ -25,6 +27,13 @@ impl Run<'_> {
                 "the issue's thread is not up to date ({error:#}); it is brought up to date at the next chance"
             );
             drop(self.say(Kind::Mirror, said));
+        }
+    }
+
+    /// A later start goes on with the work: what an earlier one has asked is over.
+    pub(super) fn mirror_going_on(&mut self) {
+        if self.lines.iter().any(|l| is(l, "resumed")) {
+            self.mirror();
         }
     }
 
@@ -59,6 +68,7 @@ impl Run<'_> {
             Some(Ending::Bailed(bail)) => posts.push(mirror::bail(&BailFacts {
                 issue: n,
                 cause: bail.cause,
+                in_preflight: !self.passed_preflight(),
                 detail: bail.detail.clone(),
                 evidence: None,
                 ledger,
@@ -81,6 +91,7 @@ impl Run<'_> {
             let comment = self.forge.put_comment(n, &post.marker, &post.body)?;
             changed += usize::from(comment.changed);
         }
+        changed += self.mark_what_is_over(&posts)?;
         self.crash_point("posted");
         if changed > 0 {
             let fields = json!({ "posted": run_posts, "changed": changed });
@@ -91,6 +102,39 @@ impl Run<'_> {
             ))?;
         }
         Ok(())
+    }
+
+    /// Marks the questions and stops of earlier starts as over, once this one is past preflight: it goes on with the
+    /// work. Those among `posts` are what it ends with.
+    fn mark_what_is_over(&mut self, posts: &[Post]) -> Result<usize> {
+        if self.thread_in_order || !self.passed_preflight() {
+            return Ok(0);
+        }
+        let n = self.issue_number;
+        let mut changed = 0;
+        for comment in self.forge.comments(n)? {
+            let ended = comment
+                .is_veris()
+                .then(|| over(n, comment.body()))
+                .flatten();
+            if let Some(post) = ended.filter(|e| posts.iter().all(|p| p.marker != e.marker)) {
+                let comment = self.forge.put_comment(n, &post.marker, &post.body)?;
+                changed += usize::from(comment.changed);
+            }
+        }
+        self.thread_in_order = true;
+        Ok(changed)
+    }
+
+    /// The lines of this start, or of the one whose end is told late, newest first.
+    fn of_this_start(&self) -> impl Iterator<Item = &Line> {
+        let begins = |l: &Line| is(l, "resumed") || is(l, "begun");
+        self.lines.iter().rev().take_while(move |l| !begins(l))
+    }
+
+    /// Whether the start that the thread is told of got past preflight.
+    fn passed_preflight(&self) -> bool {
+        self.of_this_start().any(|l| is(l, "preflight-passed"))
     }
 
     /// Which journal this is, if it began on a branch that had finished steps: their proof is not in it.
@@ -158,12 +202,7 @@ impl Run<'_> {
 
     /// Where unfinished work of this start, or of the one whose end is told late, was put.
     fn newest_discarded(&self) -> Option<String> {
-        let since = self.lines.iter().rev().take_while(|l| {
-            let input = l.fields.get("input");
-            input.is_none_or(|i| i.get("resumed").is_none() && i.get("begun").is_none())
-        });
-        since
-            .into_iter()
+        self.of_this_start()
             .any(|l| l.text("said").starts_with("unfinished work is kept in"))
             .then(|| format!("veri discarded {}", self.issue_number))
     }

@@ -38,7 +38,15 @@ impl Run<'_> {
             Ending::Stopped(mode) => format!("unfinished when the run was stopped ({mode})"),
             Ending::Done { .. } | Ending::Planned => "unfinished at the end of the run".to_owned(),
         };
-        let kept = self.tree.discard(self.issue_number, now, &why)?;
+        let kept = match ending {
+            // What the next start goes on from is no discarded work.
+            Ending::Stopped(_) => {
+                let from = self.state.work.as_ref().map(|w| w.from.clone());
+                let start = from.map(|from| self.start_tree(&from)).transpose()?;
+                self.set_aside(now, start.flatten(), &why)?
+            }
+            _ => self.tree.discard(self.issue_number, now, &why)?,
+        };
         self.restore(None)?;
         Ok(kept)
     }

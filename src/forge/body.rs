@@ -4,7 +4,8 @@
 use super::facts::{
     Answer, Criterion, Eye, EyeKind, Merge, PullFacts, Refactor, Step, StepKind, Verdict,
 };
-use super::sanitize::{code, command, command_fence, cut, fence, inline, line};
+use super::sanitize::{code, command, cut, fence, inline, line};
+use super::see::see_for_yourself;
 use crate::role::{Claim, Phase};
 
 /// The pull request's title: the issue's, and its reference.
@@ -34,10 +35,7 @@ pub fn render(facts: &PullFacts) -> String {
         [] => out.push_str(NOTHING_FOR_THE_EYE),
         points => push_bounded(&mut out, points.iter().map(eye_line), 10_000, "points"),
     }
-    out.push_str(&format!(
-        "\n## See for yourself\n\nThis runs the suite on the finished branch, in your clone:\n\n{}\n",
-        command_fence(&facts.evidence_command, 3_000)
-    ));
+    out.push_str(&see_for_yourself(facts));
     fold(
         &mut out,
         "The plan, with every step ticked (the ledger)",

@@ -116,6 +116,10 @@ fn three_steps() -> PullFacts {
         evidence_command: "git fetch origin tdd/issue-42 && git worktree add /tmp/issue-42 FETCH_HEAD && \
                            cd /tmp/issue-42 && cargo test --no-fail-fast"
             .into(),
+        red_half: Some(crate::forge::facts::RedHalf {
+            step: 1,
+            command: "git worktree add --detach ../issue-42-step-1 1a2b3c4~1".into(),
+        }),
         ledger_text: "# Issue 42: Reject transfers above the daily limit\n\n<!-- veri ledger v1 -->\n\n\
                       ## Steps\n\n- [x] 1. A transfer above the limit is refused (AC1)\n\
                       - [x] 2. The refusal names the remaining allowance (AC2)\n\

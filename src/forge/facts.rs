@@ -94,8 +94,8 @@ pub struct StepStory {
     pub outcome: String,
 }
 
-/// What the pull request tells. Every text counts as untrusted but `test_command`, `checks` and
-/// `evidence_command`, which are the person's own and stay copyable.
+/// What the pull request tells. Every text counts as untrusted but `test_command`, `checks`,
+/// `evidence_command` and `red_half`, which are the person's own and stay copyable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PullFacts {
     /// The number.
@@ -123,6 +123,8 @@ pub struct PullFacts {
     pub merge: Merge,
     /// Commands that repeat the evidence in the reader's clone.
     pub evidence_command: String,
+    /// Commands that show the first half of a step, where one has its tests in files of their own.
+    pub red_half: Option<RedHalf>,
     /// The ledger as it stands on the branch.
     pub ledger_text: String,
     /// What the agents cost in US dollars, where known.
@@ -133,6 +135,15 @@ pub struct PullFacts {
     pub leaves: u32,
     /// How often the suite was run.
     pub suite_runs: u32,
+}
+
+/// How a reader sees the test of a step fail without the code of the step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedHalf {
+    /// The step's number.
+    pub step: u32,
+    /// The commands.
+    pub command: String,
 }
 
 /// One acceptance criterion.

@@ -54,6 +54,10 @@ pub struct BailFacts {
     pub issue: u64,
     /// Why the run ended.
     pub cause: Cause,
+    /// Whether it was in preflight: then nothing was done yet, and what is mended there one after the other shares one
+    /// comment.
+    #[serde(default)]
+    pub in_preflight: bool,
     /// The whole question or explanation.
     pub detail: String,
     /// Evidence such as the tail of a log.
@@ -163,13 +167,15 @@ pub fn run(facts: &MirrorFacts) -> Vec<Post> {
     posts
 }
 
-/// The comment about a bail. The same question is the same comment; another question another.
+/// The comment about a bail. The same question is the same comment; another question another, once work has begun.
 pub fn bail(facts: &BailFacts) -> Post {
-    let asked = Sha256::digest(format!("{}\n{}", facts.cause, facts.detail));
-    let marker = marker(
-        facts.issue,
-        &format!("bail-{}", &super::issue::hex(&asked)[..12]),
-    );
+    let kind = if facts.in_preflight {
+        "bail-preflight".to_owned()
+    } else {
+        let asked = Sha256::digest(format!("{}\n{}", facts.cause, facts.detail));
+        format!("bail-{}", &super::issue::hex(&asked)[..12])
+    };
+    let marker = marker(facts.issue, &kind);
     let head = match (facts.cause, facts.cause.class()) {
         (Cause::NeedsUser, _) => "**veri** needs an answer before it can go on.",
         (_, Class::Process) => "**veri** cannot go on with this work as it stands.",

@@ -105,6 +105,7 @@ fn a_bail_asks_its_whole_question() {
     let facts = BailFacts {
         issue: 42,
         cause: Cause::NeedsUser,
+        in_preflight: false,
         detail:
             "Is the limit per account or per customer? The issue says \"daily limit\" @ann.\n\n\
                  Choices:\n  - per account\n  - per customer (closes #7)"
@@ -127,6 +128,16 @@ fn a_bail_asks_its_whole_question() {
         ..facts.clone()
     };
     assert_ne!(bail(&other).marker, post.marker);
+    let early = |detail: &str| BailFacts {
+        in_preflight: true,
+        detail: detail.into(),
+        ..facts.clone()
+    };
+    assert_eq!(
+        bail(&early("no ./agnet")).marker,
+        bail(&early("no ./agemt")).marker,
+        "what is mended in preflight shares a comment"
+    );
     let system = BailFacts {
         cause: Cause::StorageFailed,
         ledger: vec![],

@@ -9,9 +9,11 @@ mod directory;
 pub mod facts;
 mod issue;
 pub mod mirror;
+pub mod over;
 mod preflight;
 mod redact;
 pub mod sanitize;
+mod see;
 pub mod trust;
 mod visible;
 

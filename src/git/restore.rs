@@ -47,11 +47,16 @@ impl WorkTree {
     }
 
     /// Lays a discarded tree's change on top of what is in the working tree: its difference from
-    /// `base` is merged in; index and HEAD stay. Both trees without `.tdd/`.
+    /// `base` is merged in; index and HEAD stay. Both trees without `.tdd/`. `what_next` ends the words on a conflict.
     ///
     /// # Errors
     /// needs-user when the change does not fit, naming the paths; git-failed.
-    pub(super) fn merge_in(&self, base: Oid, theirs: Oid) -> Result<()> {
+    pub(super) fn merge_in(
+        &self,
+        base: Oid,
+        theirs: Oid,
+        what_next: impl FnOnce() -> String,
+    ) -> Result<()> {
         let index = self.staged()?;
         let ours_full = index.write_tree()?;
         let ours = tree::without_tdd(&self.git2, ours_full)?;
@@ -71,9 +76,10 @@ impl WorkTree {
             paths.sort();
             paths.dedup();
             return Err(Bail::needs_user(format!(
-                "The discarded work does not fit what is in {} any more; it conflicts in: {}",
+                "The discarded work does not fit what is in {} any more; it conflicts in: {}. Nothing was changed. {}",
                 self.path.display(),
-                paths.join(", ")
+                paths.join(", "),
+                what_next()
             ))
             .into());
         }

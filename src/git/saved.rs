@@ -94,11 +94,15 @@ impl WorkTree {
         let commit = self.git2.find_reference(refname).map_err(|_| gone())?;
         let commit = commit.peel_to_commit().map_err(|_| gone())?;
         let theirs = tree::without_tdd(&self.git2, commit.tree_id())?;
-        let base = match commit.parent_id(0) {
-            Ok(parent) => tree::without_tdd(&self.git2, tree::of_commit(&self.git2, parent)?)?,
-            Err(_) => return Err(gone().into()),
-        };
-        self.merge_in(base, theirs)
+        let parent = commit.parent_id(0).map_err(|_| gone())?;
+        let base = tree::without_tdd(&self.git2, tree::of_commit(&self.git2, parent)?)?;
+        let parent = format!("{:.9}", parent.to_string());
+        self.merge_in(base, theirs, || {
+            format!(
+                "It fits the commit that it was made on: commit or stash what you have, `git switch --detach {parent}`, \
+                 and the same command lays it there; `git diff {parent} {refname}` shows it."
+            )
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `veri clean`: what it removes, and what it never takes away with it.
 
-use crate::scene::{Agent, Scene};
+use crate::scene::{Agent, Scene, finish};
 use crate::watching::{ONE_STEP, all_of, kill, noting, plain, start, until};
 use std::fs;
 use std::path::PathBuf;
@@ -109,4 +109,34 @@ fn a_worktree_that_is_made_anew_is_furnished_anew() {
     fs::remove_dir_all(scene.worktree()).unwrap();
     with(&Agent::default().red);
     scene.tdd(&[]).expect(0);
+}
+
+#[test]
+fn what_stays_of_a_finished_run_is_named_with_what_removes_it() {
+    let scene = plain();
+    let follow = |said: &str, word: &str| {
+        let at = said.find(word).unwrap_or_else(|| panic!("{said}"));
+        let line = said[at..].lines().next().unwrap();
+        let ran = finish({
+            let mut command = scene.command("sh");
+            command.args(["-c", line]);
+            command
+        });
+        ran.expect(0);
+    };
+    let refs = || scene.git(&["for-each-ref", "refs/veri/"]);
+    scene.tdd(&[]).expect(0);
+    let said = scene.veri(&["clean", "42"]).expect(0).out;
+    assert_ne!(refs(), "");
+    follow(&said, "git for-each-ref");
+    assert_eq!(refs(), "");
+    // The branch is finished all the same.
+    scene.tdd(&["--here"]).expect(0);
+    let said = scene.veri(&["clean", "42"]).expect(0).out;
+    follow(&said, "rm -f ");
+    follow(&said, "git for-each-ref");
+    let status = scene.veri(&["status"]).expect(0).out;
+    assert!(status.contains("no run is known here"), "{status}");
+    assert_eq!(refs(), "");
+    scene.tdd(&["--here"]).expect(0);
 }

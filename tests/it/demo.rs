@@ -198,7 +198,10 @@ fn the_demo_ends_with_a_draft_pull_request_and_says_where_it_is() {
     let pull = PLAIN.folder.join("forge/pulls/1.md");
     let pull = pull.to_str().unwrap();
     assert!(PLAIN.out.trim_end().ends_with(pull), "{}", PLAIN.out);
-    assert_eq!(PLAIN.err.trim_end(), format!("done: {pull}"));
+    assert_eq!(
+        PLAIN.err.trim_end(),
+        format!("done: draft pull request 1: {pull}")
+    );
     assert!(PLAIN.pull.contains("\ndraft: true\n"), "{}", PLAIN.pull);
     for name in [
         "a_transfer_that_takes_the_day_above_the_limit_is_refused",

@@ -52,6 +52,7 @@ mod storage;
 mod suite;
 mod tampering;
 mod tdd;
+mod thread;
 mod tidy;
 mod verifier;
 mod verify_ground;

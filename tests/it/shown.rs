@@ -1,6 +1,6 @@
 //! `veri status`, `veri log` and `veri clean` on runs in every state.
 
-use crate::scene::{Agent, VERI, wait};
+use crate::scene::{Agent, Ran, Scene, VERI, wait};
 use crate::watching::{ONE_STEP, kill, noting, plain, signal, start, until};
 use nix::sys::signal::Signal;
 
@@ -100,4 +100,42 @@ fn the_run_is_shown_as_it_stands_and_cleaned_away_when_it_is_done() {
     assert_eq!(scene.subjects().len(), 2, "the branch stays");
     let trees = scene.git(&["worktree", "list", "--porcelain"]);
     assert_eq!(trees.matches("worktree ").count(), 1, "{trees}");
+}
+
+#[test]
+fn the_end_of_a_run_is_told_once() {
+    let scene = Scene::new();
+    let pull = scene.path("forge/pulls/1.md");
+    let told = |ran: &Ran, words: &str| {
+        let all = format!("{}{}", ran.out, ran.err);
+        all.lines().filter(|l| l.contains(words)).count()
+    };
+    scene.agent(&Agent {
+        plan: r#"echo "{\"nonce\":\"$VERI_NONCE\",\"needs_user\":\"red or blue?\"}""#.to_owned(),
+        ..Agent::default()
+    });
+    for style in [&[][..], &["-q"], &["-v"]] {
+        let ran = scene.tdd(style).bails("needs-user");
+        assert_eq!(told(&ran, "bail: "), 1, "{ran:?}");
+        assert_eq!(told(&ran, "bailed"), 0, "{ran:?}");
+        assert_eq!(told(&ran, "red or blue?"), 1, "{ran:?}");
+    }
+    scene.agent(&Agent::default());
+    for style in [&[][..], &["-q"], &["-v"]] {
+        let ran = scene.tdd(style).expect(0);
+        let last = format!("done: draft pull request 1: {}", pull.display());
+        assert_eq!(ran.last(), last);
+        assert_eq!(told(&ran, "done: "), 1, "{ran:?}");
+        assert_eq!(told(&ran, "pulls/1.md"), 1, "{ran:?}");
+    }
+    // One clock everywhere, and no name of the journal's.
+    let status = scene.veri(&["status"]).expect(0).out;
+    let last = status.lines().find(|l| l.starts_with("  last")).unwrap();
+    assert!(last.ends_with(" UTC  done"), "{last}");
+    let log = scene.veri(&["log"]).expect(0).out;
+    let at = last.split_whitespace().nth(2).unwrap();
+    assert!(log.contains(&format!("{at}  done")), "{last}\n{log}");
+    assert!(log.contains(", times are UTC)"), "{log}");
+    // The journal has it all.
+    assert!(log.contains("bailed") && log.contains("  draft pull request 1: "));
 }

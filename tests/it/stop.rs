@@ -60,6 +60,23 @@ fn each_mode_is_obeyed_while_a_leaf_runs_and_a_rerun_spends_nothing() {
         "half\n"
     );
     fs::remove_file(scene.repo().join("src/half.sh")).unwrap();
+    // Where it does not fit, what is said to be done is what helps.
+    scene.git(&["switch", "-q", "-c", "aside"]);
+    scene.write("src/half.sh", "mine\n");
+    scene.commit_all("mine");
+    let ran = scene.veri(&["discarded", "42", "--apply"]).expect(10);
+    assert!(ran.err.contains("conflicts in: src/half.sh"), "{ran:?}");
+    let told = ran
+        .err
+        .split("`git ")
+        .nth(1)
+        .and_then(|t| t.split('`').next());
+    let words: Vec<&str> = told.unwrap().split(' ').collect();
+    assert_eq!(words[..2], ["switch", "--detach"]);
+    scene.git(&words);
+    scene.veri(&["discarded", "42", "--apply"]).expect(0);
+    fs::remove_file(scene.repo().join("src/half.sh")).unwrap();
+    scene.git(&["switch", "-q", "main"]);
     let thread = scene.comments().join("\n");
     assert!(
         thread.contains("issue-42:stop") && thread.contains("veri tdd 42"),
@@ -75,6 +92,8 @@ fn each_mode_is_obeyed_while_a_leaf_runs_and_a_rerun_spends_nothing() {
     scene.is_stopped(wait(run)).says("stopped: at-leaf");
     let red = ["planner plan ", "developer red 1", "developer red 1"];
     assert_eq!(scene.launches(), red);
+    // The next start goes on from what it made: that is no discarded work.
+    assert_eq!(scene.veri(&["discarded", "42"]).expect(0).out, listed);
 
     // The step may end: its test, its code, and what there is to tidy.
     scene.hold("verifier-red");

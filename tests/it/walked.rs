@@ -256,6 +256,69 @@ fn numbers_that_nobody_knows_are_told_from_nothing_at_all() {
 }
 
 #[test]
+fn a_mistyped_number_leaves_nothing_behind() {
+    let scene = plain();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let seven = |more: &[&str]| {
+        let mut arguments = scene.arguments();
+        arguments[1] = "7".to_owned();
+        let mut command = scene.command(VERI);
+        command.args(arguments).args(more);
+        finish(command).bails("needs-user").says("is not there")
+    };
+    for _ in 0..2 {
+        seven(&[]);
+        let status = scene.veri(&["status"]).expect(0).out;
+        assert!(!status.contains("issue 7"), "{status}");
+        scene.veri(&["log"]).expect(0);
+        let trees = scene.git(&["worktree", "list"]);
+        assert_eq!(trees.lines().count(), 2, "{trees}");
+        let work = fs::read_dir(scene.worktree().parent().unwrap()).unwrap();
+        let left = work.flatten().map(|e| e.file_name().into_string().unwrap());
+        let left: Vec<_> = left.filter(|n| n.contains("-7")).collect();
+        assert_eq!(left, ["issue-7.lock"]);
+    }
+    seven(&["--here"]);
+    scene.veri(&["log"]).expect(0);
+    // An issue that was read and cannot be worked on is known, and so is why.
+    scene.issue("title: Greet\nstate: closed", "Say hello.");
+    scene.tdd(&[]).bails("needs-user");
+    let status = scene.veri(&["status"]).expect(0).out;
+    assert!(status.contains("issue 42: bailed (needs-user)"), "{status}");
+}
+
+#[test]
+fn settings_that_change_under_a_run_are_said_to_come_too_late() {
+    let scene = plain();
+    let file = |text: &str| scene.write(".veri.toml", text);
+    file("limits.revisions = 2\n");
+    scene.tdd(&["--plan-only"]).expect(0);
+    let late = "What this run began with stays in force; `--new-templates`";
+    let same = scene.tdd(&["--plan-only"]).expect(0);
+    assert!(!same.out.contains(late), "{}", same.out);
+    for (text, said) in [
+        (
+            "limits.revisions = 1\n",
+            ".veri.toml or config.toml have changed",
+        ),
+        ("limits.revisoins = 2\n", "did you mean `revisions`?"),
+    ] {
+        file(text);
+        // Not finished, and finished.
+        for _ in 0..2 {
+            let ran = scene.tdd(&[]).expect(0);
+            let line = ran.out.lines().find(|l| l.contains(late));
+            assert!(line.expect(&ran.out).contains(said), "{}", ran.out);
+        }
+    }
+    scene.tdd(&["--new-templates"]).bails("needs-user");
+    file("limits.revisions = 1\n");
+    scene.tdd(&["--new-templates"]).expect(0);
+    let taken = scene.tdd(&[]).expect(0);
+    assert!(!taken.out.contains(late), "{}", taken.out);
+}
+
+#[test]
 fn what_the_setup_makes_is_said_and_is_nobodys_unfinished_work() {
     let scene = plain();
     scene.write(
@@ -270,6 +333,11 @@ fn what_the_setup_makes_is_said_and_is_nobodys_unfinished_work() {
         "{}",
         ran.out
     );
+    // Each is said before the wait, not after it.
+    let at = |words: &str| ran.out.find(words).expect(words);
+    assert!(at("a clean checkout for the verifier is being set up") < at("verifier works"));
+    assert!(at("the worktree for the developer is being set up") < at("developer works"));
+    assert!(at("the clean checkout for the suite is being set up") < at("preflight passed"));
     let kept = scene.veri(&["discarded", "42"]).expect(0).out;
     assert!(kept.contains("nothing was put aside"), "{kept}");
 }
@@ -291,4 +359,37 @@ fn a_planner_that_answers_nonsense_is_named_and_its_words_are_found() {
     assert_eq!(fs::read_to_string(path).unwrap(), "what a nice day\n");
     let told = &scene.comments()[0];
     assert!(told.contains("no step is planned yet"), "{told}");
+}
+
+#[test]
+fn what_a_reviewer_is_told_to_run_shows_both_halves_of_a_step() {
+    let scene = plain();
+    scene.write(
+        ".veri.toml",
+        "ground.setup = [\"mkdir -p deps\", \"echo greet > deps/word\"]\n",
+    );
+    scene.write(
+        "run-tests.sh",
+        "grep -q greet deps/word || exit 99\nfor t in tests/*.sh; do sh -eu \"$t\" || exit 1; done\n",
+    );
+    scene.write(".gitignore", "/deps\n");
+    scene.commit_all("dependencies");
+    scene.tdd(&[]).expect(0);
+    let pull = scene.pull().unwrap();
+    let told = pull.split("## See for yourself").nth(1).unwrap();
+    let commands: Vec<&str> = told.split("```").skip(1).step_by(2).take(2).collect();
+    // A reviewer's own clone, where nothing was ever set up.
+    scene.git(&["clone", "-q", ".", "../clone"]);
+    for (told, code) in commands.iter().zip([0, 1]) {
+        let told = told.strip_prefix("sh\n").expect("a shell's command");
+        let mut command = scene.command("sh");
+        command.current_dir(scene.path("clone"));
+        let told = told.replace("--detach tdd/issue-42", "--detach origin/tdd/issue-42");
+        let ran = finish({
+            command.args(["-c", &told]);
+            command
+        });
+        assert_eq!(ran.code, Some(code), "{told}\n{ran:?}");
+    }
+    assert_eq!(commands.len(), 2, "{told}");
 }

@@ -244,7 +244,8 @@ fn neutral(scene: &Scene, text: &str, ids: bool) -> String {
         let words: Vec<String> = line
             .split(' ')
             .map(|word| {
-                let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+                let core = word.trim_end_matches("~1");
+                let core = core.trim_matches(|c: char| !c.is_ascii_alphanumeric());
                 let hex = core.len() >= 9 && core.bytes().all(|b| b.is_ascii_hexdigit());
                 let time = core.len() >= 19 && core.contains('T') && core.ends_with('Z');
                 match (ids && hex, time) {
