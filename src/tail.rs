@@ -35,22 +35,47 @@ pub fn tail(path: &Path, max: u64) -> anyhow::Result<(Vec<u8>, bool)> {
 /// # Errors
 /// When it is not there (`NotFound`), or cannot be opened or read.
 pub fn whole(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = match open(path) {
-        Ok(Some((file, length))) if length <= max => file,
-        Ok(_) => return Ok(None),
-        // A link; or a socket, or a device that is not there.
-        Err(e)
-            if [Errno::ELOOP, Errno::ENXIO]
-                .map(|e| Some(e as i32))
-                .contains(&e.raw_os_error()) =>
-        {
-            return Ok(None);
-        }
-        Err(e) => return Err(e),
+    let file = match open(path).or_else(no_file)? {
+        Some((file, length)) if length <= max => file,
+        _ => return Ok(None),
     };
     let mut bytes = Vec::new();
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= max).then_some(bytes))
+}
+
+/// What cannot be opened since it is a link; or a socket, or a device that is not there.
+fn no_file<T>(error: io::Error) -> io::Result<Option<T>> {
+    let of = [Errno::ELOOP, Errno::ENXIO].map(|e| Some(e as i32));
+    match of.contains(&error.raw_os_error()) {
+        true => Ok(None),
+        false => Err(error),
+    }
+}
+
+/// The hexadecimal SHA-256 of a file of any length; None when it is a link, a folder, a pipe or a device.
+///
+/// # Errors
+/// As [`whole`].
+pub fn sha256(path: &Path) -> io::Result<Option<String>> {
+    use sha2::{Digest, Sha256};
+    let Some((mut file, _)) = open(path).or_else(no_file)? else {
+        return Ok(None);
+    };
+    let mut hash = Sha256::new();
+    let mut block = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut block)? {
+            0 => break,
+            n => hash.update(&block[..n]),
+        }
+    }
+    Ok(Some(
+        hash.finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+    ))
 }
 
 /// Opens a file, following no link and waiting for nobody; gives its length, too. None for what is no regular file.

@@ -1,6 +1,7 @@
 //! Which run of the suite, or of an extra check, stands for which question: a remembered one, one in the ground as it
 //! is, or one as a fresh clone would see it; and how long it may take.
 
+use super::record::Entry;
 use super::run::Run;
 use super::settings::Took;
 use crate::check::{self, What};
@@ -11,8 +12,12 @@ use crate::suite::run::{Ran, SuiteAsk};
 use crate::suite::{ResultKey, Results, SuiteRun};
 use anyhow::{Result, anyhow};
 use git2::Oid;
+use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
+
+/// The journal's field of a result that is kept.
+const KEPT: &str = "kept_result";
 
 /// Which remembered result is as good as a new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,8 +138,17 @@ impl Run<'_> {
     }
 
     /// What a command gave on a tree, with the dependencies and the environment that the ground now has.
+    ///
+    /// Only what the journal vouches for: the results lie where leaves can write.
     fn remembered(&self, tree: Oid, command: &str) -> Result<Option<Ran>> {
-        self.with_key(tree, command, |results, key| Ok(results.get(key)))
+        self.with_key(tree, command, |results, key| {
+            let name = key.name();
+            let hash = self.lines.iter().rev().find_map(|line| {
+                let kept = line.fields.get(KEPT)?;
+                (kept["name"] == *name).then(|| kept["sha256"].as_str())?
+            });
+            Ok(hash.and_then(|hash| results.get(key, hash)))
+        })
     }
 
     fn with_key<T>(
@@ -197,6 +211,11 @@ impl Run<'_> {
             );
             self.say(Kind::Check, said)?;
         }
-        self.with_key(tree, command, |results, key| results.put(key, &ran))
+        let (run, kept) = self.with_key(tree, command, |results, key| results.put(key, &ran))?;
+        if let Some(kept) = kept {
+            let fields = json!({ KEPT: { "name": kept.name, "sha256": kept.hash } });
+            self.write(Entry::new(Kind::Check, Default::default(), fields))?;
+        }
+        Ok(run)
     }
 }

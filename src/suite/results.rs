@@ -1,9 +1,13 @@
 //! Results that are kept, so that nothing is run twice on the same tree with the same command and dependencies.
+//!
+//! They lie where any leaf can write. So whoever keeps one gets its hash, and whoever wants it back must bring that
+//! along: a file says nothing by itself.
 
 use super::run::Ran;
 use super::{SuiteEnd, SuiteRun};
 use crate::ground::TreePath;
 use crate::ground::files::{remove, sha256, write_atomic};
+use crate::tail;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -30,18 +34,33 @@ pub struct ResultKey<'a> {
     pub env: &'a str,
 }
 
+/// The largest result that is read, in bytes, without its log: a list of ten thousands of files left behind.
+const LARGEST: u64 = 16 << 20;
+
+/// A result that was kept: what its keeper must remember to have it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Which one, derived from its key.
+    pub name: String,
+    /// The SHA-256 of its content, which has that of its log.
+    pub hash: String,
+}
+
 /// A result as it is stored: what later runs must know of it beside the run itself.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(flatten)]
     run: SuiteRun,
+    /// The SHA-256 of the log.
+    log_hash: String,
     /// As arrays of bytes: a path need not be text.
     debris: Vec<TreePath>,
     fresh: bool,
 }
 
 impl ResultKey<'_> {
-    fn name(&self) -> String {
+    /// The name of what is kept under this key.
+    pub fn name(&self) -> String {
         sha256(&[
             self.tree.as_bytes(),
             self.command.as_bytes(),
@@ -68,21 +87,26 @@ impl Results {
     }
 
     /// An earlier result for the same key, marked as remembered, with the files that it left behind; its log lies
-    /// beside it.
+    /// beside it. `hash` is what was given when it was kept.
     ///
-    /// None also for one that cannot be read: it is then simply run again.
-    pub fn get(&self, key: &ResultKey<'_>) -> Option<Ran> {
+    /// None also for one that cannot be read or is another than that: it is then simply run again.
+    pub fn get(&self, key: &ResultKey<'_>, hash: &str) -> Option<Ran> {
         let name = key.name();
-        let bytes = fs::read(self.folder.join(format!("{name}.json"))).ok()?;
+        let json = self.folder.join(format!("{name}.json"));
+        let bytes = tail::whole(&json, LARGEST).ok()??;
+        if sha256(&[&bytes]) != hash {
+            return None;
+        }
         let Stored {
             mut run,
+            log_hash,
             debris,
             fresh,
         } = serde_json::from_slice(&bytes).ok()?;
         run.log = self.folder.join(format!("{name}.log"));
         run.remembered = true;
         let same = run.tree == key.tree && run.command == key.command;
-        (same && run.log.is_file()).then_some(Ran {
+        (same && tail::sha256(&run.log).ok()?.as_ref() == Some(&log_hash)).then_some(Ran {
             run,
             altered: Vec::new(),
             debris,
@@ -90,21 +114,22 @@ impl Results {
         })
     }
 
-    /// Keeps a result that says something about the tree, and gives it with its log in its lasting place.
+    /// Keeps a result that says something about the tree, and gives it with its log in its lasting place, and what
+    /// to remember of it.
     ///
     /// Ends that say something about the day are not kept: a deadline, a missing program, a kill, a stop. Whether
     /// a failure that is kept still holds is for the caller to doubt.
     ///
     /// # Errors
     /// When the result or its log cannot be written.
-    pub fn put(&self, key: &ResultKey<'_>, ran: &Ran) -> Result<SuiteRun> {
+    pub fn put(&self, key: &ResultKey<'_>, ran: &Ran) -> Result<(SuiteRun, Option<Kept>)> {
         let run = &ran.run;
         let lasting = matches!(
             run.end,
             SuiteEnd::Passed | SuiteEnd::Failed { .. } | SuiteEnd::Crashed { .. }
         );
         if !lasting {
-            return Ok(run.clone());
+            return Ok((run.clone(), None));
         }
         fs::create_dir_all(&self.folder)
             .with_context(|| format!("making {}", self.folder.display()))?;
@@ -115,17 +140,21 @@ impl Results {
         fs::copy(&run.log, &part)
             .and_then(|_| fs::rename(&part, &log))
             .with_context(|| format!("keeping the log {}", log.display()))?;
+        let log_hash = tail::sha256(&log)?
+            .with_context(|| format!("{} is not the log that was put there", log.display()))?;
         let mut kept = run.clone();
         kept.log = log;
         let stored = Stored {
             run: kept,
+            log_hash,
             debris: ran.debris.clone(),
             fresh: ran.fresh,
         };
         let json = serde_json::to_vec(&stored)?;
         write_atomic(&self.folder.join(format!("{name}.json")), &json)?;
         self.forget_old()?;
-        Ok(stored.run)
+        let hash = sha256(&[&json]);
+        Ok((stored.run, Some(Kept { name, hash })))
     }
 
     /// Forgets one result.
@@ -198,11 +227,10 @@ mod tests {
     fn a_result_comes_back_for_its_key_alone_with_its_log() {
         let home = tempfile::tempdir().unwrap();
         let results = Results::below(home.path());
-        assert_eq!(results.get(&key("t1")), None);
         let ran = run(home.path(), SuiteEnd::Failed { code: 1 });
-        results.put(&key("t1"), &ran).unwrap();
+        let hash = put(&results, "t1", &ran);
         fs::remove_file(&ran.run.log).unwrap();
-        let back = results.get(&key("t1")).unwrap();
+        let back = results.get(&key("t1"), &hash).unwrap();
         assert!(back.run.remembered && back.fresh);
         assert_eq!(back.run.end, ran.run.end);
         assert_eq!(back.debris, ran.debris, "what it left is not forgotten");
@@ -231,10 +259,48 @@ mod tests {
             },
         ];
         for other in others {
-            assert_eq!(results.get(&other), None, "{other:?}");
+            assert_eq!(results.get(&other, &hash), None, "{other:?}");
         }
         results.forget(&key("t1")).unwrap();
-        assert_eq!(results.get(&key("t1")), None);
+        assert_eq!(results.get(&key("t1"), &hash), None);
+    }
+
+    fn put(results: &Results, tree: &str, ran: &Ran) -> String {
+        results.put(&key(tree), ran).unwrap().1.unwrap().hash
+    }
+
+    #[test]
+    fn a_result_that_somebody_rewrote_is_none() {
+        let home = tempfile::tempdir().unwrap();
+        let results = Results::below(home.path());
+        let hash = put(
+            &results,
+            "t1",
+            &run(home.path(), SuiteEnd::Failed { code: 1 }),
+        );
+        let file = |ext: &str| {
+            let name = format!("{}.{ext}", key("t1").name());
+            home.path().join("results").join(name)
+        };
+        let (json, log) = (
+            fs::read(file("json")).unwrap(),
+            fs::read(file("log")).unwrap(),
+        );
+        let forged = put(&results, "t1", &run(home.path(), SuiteEnd::Passed));
+        assert_ne!(forged, hash);
+        assert_eq!(results.get(&key("t1"), &hash), None);
+        fs::write(file("json"), &json).unwrap();
+        assert!(results.get(&key("t1"), &hash).is_some());
+        fs::write(file("log"), "all is well\n").unwrap();
+        assert_eq!(
+            results.get(&key("t1"), &hash),
+            None,
+            "nor one with another log"
+        );
+        fs::remove_file(file("log")).unwrap();
+        assert_eq!(results.get(&key("t1"), &hash), None);
+        fs::write(file("log"), &log).unwrap();
+        assert!(results.get(&key("t1"), &hash).is_some());
     }
 
     #[test]
@@ -248,8 +314,9 @@ mod tests {
             SuiteEnd::Unrunnable { code: 127 },
         ] {
             let ran = run(home.path(), end);
-            results.put(&key("t1"), &ran).unwrap();
-            assert_eq!(results.get(&key("t1")), None, "{:?}", ran.run.end);
+            let (_, kept) = results.put(&key("t1"), &ran).unwrap();
+            assert_eq!(kept, None, "{:?}", ran.run.end);
+            assert!(!home.path().join("results").exists());
         }
     }
 
@@ -258,18 +325,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let results = Results::below(home.path());
         let ran = run(home.path(), SuiteEnd::Passed);
-        results.put(&key("t1"), &ran).unwrap();
+        let hash = put(&results, "t1", &ran);
         let file = home
             .path()
             .join("results")
             .join(format!("{}.json", key("t1").name()));
         fs::write(&file, "{\"tree\":").unwrap();
-        assert_eq!(results.get(&key("t1")), None);
+        assert_eq!(results.get(&key("t1"), &hash), None);
+        let mut last = hash;
         for number in 0..KEPT + 3 {
             let tree = number.to_string();
             let mut ran = ran.clone();
             ran.run.tree.clone_from(&tree);
-            results.put(&key(&tree), &ran).unwrap();
+            last = put(&results, &tree, &ran);
         }
         let json = fs::read_dir(home.path().join("results"))
             .unwrap()
@@ -277,6 +345,6 @@ mod tests {
             .filter(|item| item.path().extension().is_some_and(|e| e == "json"))
             .count();
         assert_eq!(json, KEPT);
-        assert!(results.get(&key(&(KEPT + 2).to_string())).is_some());
+        assert!(results.get(&key(&(KEPT + 2).to_string()), &last).is_some());
     }
 }

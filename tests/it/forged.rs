@@ -1,6 +1,6 @@
 //! Developers and candidate code that go for what veri itself has recorded: its guard, its journal, its worktree.
 
-use crate::attempts::attempts;
+use crate::attempts::{attempts, patient};
 use crate::branch::{sent_back, walk};
 use crate::scene::{Agent, Scene, wait};
 use crate::watching::{launches_of, noting, start};
@@ -321,4 +321,35 @@ fn a_leaf_that_removes_the_file_of_the_lock_lets_no_second_conductor_in() {
         assert_eq!(launches_of(&scene, "developer green"), 2, "once a step");
         scene.nothing_is_left_running();
     }
+}
+
+#[test]
+fn a_remembered_result_that_a_leaf_rewrote_is_run_again() {
+    let scene = Scene::new();
+    patient(&scene);
+    let good = Agent::default();
+    let wrong = "echo 'greet() { echo hello Ann; }' > src/lib.sh";
+    // What failed before, and is said to have passed.
+    let forged = format!(
+        "{wrong}; ls ../../results/*.json; \
+         sed -i 's/\"end\":\"failed\",\"code\":[0-9]*/\"end\":\"passed\"/; s/\"fresh\":false/\"fresh\":true/' ../../results/*.json; \
+         grep -q failed ../../results/*.json && exit 3; true"
+    );
+    scene.agent(&Agent {
+        green: attempts(
+            ":",
+            &[
+                wrong,
+                "echo 'greet() { echo nobody; }' > src/lib.sh",
+                &forged,
+            ],
+            &good.green,
+        ),
+        ..good
+    });
+    scene.tdd(&[]).expect(0);
+    let why = sent_back(&scene, 1, Phase::Green);
+    assert_eq!(why.len(), 3, "{why:#?}");
+    assert!(why[2].contains("greet.sh"), "{why:#?}");
+    walk(&scene);
 }
