@@ -23,6 +23,7 @@ pub mod folder;
 pub mod forge;
 pub mod git;
 pub mod ground;
+pub mod hash;
 pub mod journal;
 pub mod leaf;
 pub mod lock;

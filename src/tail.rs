@@ -1,6 +1,7 @@
 //! Files that an untrusted process wrote, or has put something else in the place of: the end of one, its bytes or as text
 //! for developers and people; or all of one that is known to be small.
 
+use crate::hash;
 use anyhow::{Context, bail};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -53,29 +54,15 @@ fn no_file<T>(error: io::Error) -> io::Result<Option<T>> {
     }
 }
 
-/// The hexadecimal SHA-256 of a file of any length; None when it is a link, a folder, a pipe or a device.
+/// The hash of a file of any length; None when it is a link, a folder, a pipe or a device.
 ///
 /// # Errors
 /// As [`whole`].
-pub fn sha256(path: &Path) -> io::Result<Option<String>> {
-    use sha2::{Digest, Sha256};
-    let Some((mut file, _)) = open(path).or_else(no_file)? else {
-        return Ok(None);
-    };
-    let mut hash = Sha256::new();
-    let mut block = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut block)? {
-            0 => break,
-            n => hash.update(&block[..n]),
-        }
-    }
-    Ok(Some(
-        hash.finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
-    ))
+pub fn hash(path: &Path) -> io::Result<Option<String>> {
+    let opened = open(path).or_else(no_file)?;
+    opened
+        .map(|(mut file, _)| hash::of_reader(&mut file))
+        .transpose()
 }
 
 /// Opens a file, following no link and waiting for nobody; gives its length, too. None for what is no regular file.

@@ -3,7 +3,6 @@
 use crate::cause::{Bail, Cause};
 use anyhow::Context;
 use nix::unistd::{AccessFlags, access};
-use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -196,12 +195,7 @@ impl Origin<'_> {
     /// is being run.
     fn copy(&self, real: &Path) -> anyhow::Result<PathBuf> {
         let content = fs::read(real)?;
-        let hash: String = Sha256::digest(&content)
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let mut name = OsString::from(format!("{hash}-"));
+        let mut name = OsString::from(format!("{:.12}-", crate::hash::of(&content)));
         name.push(real.file_name().unwrap_or_default());
         fs::create_dir_all(self.aside)?;
         let copy = self.aside.join(name);

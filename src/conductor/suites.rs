@@ -6,8 +6,8 @@ use super::run::Run;
 use super::settings::Took;
 use crate::check::{self, What};
 use crate::event::Kind;
-use crate::ground::files::sha256;
 use crate::ground::{Ground, Kind as GroundKind};
+use crate::hash;
 use crate::suite::run::{Ran, SuiteAsk};
 use crate::suite::{ResultKey, Results, SuiteRun};
 use anyhow::{Result, anyhow};
@@ -179,7 +179,7 @@ impl Run<'_> {
             .collect();
         match parts.is_empty() {
             true => String::new(),
-            false => sha256(&parts),
+            false => hash::of_parts(&parts),
         }
     }
 

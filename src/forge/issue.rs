@@ -1,7 +1,6 @@
 //! Issues and comments as a forge read them: readable by everybody, made only in this room.
 
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
 
 /// What a forge says about an author's relation to the repository (GitHub's `author_association`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,11 +135,7 @@ impl Issue {
 
     /// SHA-256 of title and body in hexadecimal: differs when the text that somebody vouched for does.
     pub fn hash(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(self.title.as_bytes());
-        hash.update([0]);
-        hash.update(self.body.as_bytes());
-        hex(&hash.finalize())
+        crate::hash::of(format!("{}\0{}", self.title, self.body).as_bytes())
     }
 }
 
@@ -218,14 +213,4 @@ impl Comment {
                 .lines()
                 .any(|line| line.trim_start().starts_with("<!-- veri:issue-"))
     }
-}
-
-/// Bytes in lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -6,7 +6,6 @@ use super::sanitize::{command, cut, fence, html, inline, quote};
 use crate::cause::{Cause, Class};
 use crate::role::{Claim, Phase, StopMode};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// The size of one comment in bytes: well under GitHub's 65,536 characters.
 pub const COMMENT_MAX_BYTES: usize = 60_000;
@@ -172,8 +171,8 @@ pub fn bail(facts: &BailFacts) -> Post {
     let kind = if facts.in_preflight {
         "bail-preflight".to_owned()
     } else {
-        let asked = Sha256::digest(format!("{}\n{}", facts.cause, facts.detail));
-        format!("bail-{}", &super::issue::hex(&asked)[..12])
+        let asked = format!("{}\n{}", facts.cause, facts.detail);
+        format!("bail-{:.12}", crate::hash::of(asked.as_bytes()))
     };
     let marker = marker(facts.issue, &kind);
     let head = match (facts.cause, facts.cause.class()) {

@@ -1,8 +1,6 @@
 //! Single files: written whole or not at all, removed even where that resists, hashed.
 
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
@@ -21,21 +19,6 @@ pub(crate) fn write_atomic(path: &Path, content: &[u8]) -> Result<()> {
         Ok(())
     };
     write().with_context(|| format!("writing {}", path.display()))
-}
-
-/// The hexadecimal SHA-256 of parts, each preceded by its length, so that no two lists of parts look alike.
-pub(crate) fn sha256(parts: &[&[u8]]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    let mut text = String::with_capacity(64);
-    for byte in hash.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 /// Removes a file, link or whole folder, without following links; absent is fine.
@@ -93,10 +76,5 @@ mod tests {
         assert!(!dir.path().join("inside").exists());
         assert!(outside.join("kept").exists());
         remove(&dir.path().join("inside")).unwrap();
-    }
-
-    #[test]
-    fn hashes_tell_lists_apart() {
-        assert_ne!(sha256(&[b"ab", b"c"]), sha256(&[b"a", b"bc"]));
     }
 }

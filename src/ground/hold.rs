@@ -6,7 +6,7 @@ use super::path::{TreePath, covers};
 use super::record::Record;
 use super::slot::{Kind, Slot};
 use super::source::Source;
-use super::{clock, command, files, folders};
+use super::{clock, command, folders};
 use crate::cause::Bail;
 use anyhow::{Context, Result};
 use git2::Oid;
@@ -166,7 +166,7 @@ impl Ground {
                 from.display()
             ))
         })?;
-        let hash = files::sha256(&[&content]);
+        let hash = crate::hash::of_parts(&[&content]);
         self.env_file = Some(EnvFile {
             name: place.as_os_str().as_bytes().to_vec(),
             content,

@@ -6,7 +6,7 @@
 use super::hold::{Ground, Since};
 use super::path::TreePath;
 use super::project::{Language, is_program};
-use super::{disk, files, leads};
+use super::{disk, leads};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -157,7 +157,7 @@ fn names(command: &str, path: &[u8]) -> bool {
 }
 
 fn cache_place(base: &str, setup: &str, command: &str) -> String {
-    let key = files::sha256(&[base.as_bytes(), setup.as_bytes(), command.as_bytes()]);
+    let key = crate::hash::of_parts(&[base.as_bytes(), setup.as_bytes(), command.as_bytes()]);
     format!("isolation/{key}.json")
 }
 

@@ -184,7 +184,7 @@ fn key(commands: &[String], entries: &Entries) -> String {
         parts.push(path);
         parts.push(oid.as_bytes());
     }
-    files::sha256(&parts)
+    crate::hash::of_parts(&parts)
 }
 
 fn is_dependency_file(path: &[u8]) -> bool {

@@ -6,7 +6,8 @@
 use super::run::Ran;
 use super::{SuiteEnd, SuiteRun};
 use crate::ground::TreePath;
-use crate::ground::files::{remove, sha256, write_atomic};
+use crate::ground::files::{remove, write_atomic};
+use crate::hash;
 use crate::tail;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -61,7 +62,7 @@ struct Stored {
 impl ResultKey<'_> {
     /// The name of what is kept under this key.
     pub fn name(&self) -> String {
-        sha256(&[
+        hash::of_parts(&[
             self.tree.as_bytes(),
             self.command.as_bytes(),
             self.before.as_bytes(),
@@ -94,7 +95,7 @@ impl Results {
         let name = key.name();
         let json = self.folder.join(format!("{name}.json"));
         let bytes = tail::whole(&json, LARGEST).ok()??;
-        if sha256(&[&bytes]) != hash {
+        if hash::of(&bytes) != hash {
             return None;
         }
         let Stored {
@@ -106,7 +107,7 @@ impl Results {
         run.log = self.folder.join(format!("{name}.log"));
         run.remembered = true;
         let same = run.tree == key.tree && run.command == key.command;
-        (same && tail::sha256(&run.log).ok()?.as_ref() == Some(&log_hash)).then_some(Ran {
+        (same && tail::hash(&run.log).ok()?.as_ref() == Some(&log_hash)).then_some(Ran {
             run,
             altered: Vec::new(),
             debris,
@@ -140,7 +141,7 @@ impl Results {
         fs::copy(&run.log, &part)
             .and_then(|_| fs::rename(&part, &log))
             .with_context(|| format!("keeping the log {}", log.display()))?;
-        let log_hash = tail::sha256(&log)?
+        let log_hash = tail::hash(&log)?
             .with_context(|| format!("{} is not the log that was put there", log.display()))?;
         let mut kept = run.clone();
         kept.log = log;
@@ -153,7 +154,7 @@ impl Results {
         let json = serde_json::to_vec(&stored)?;
         write_atomic(&self.folder.join(format!("{name}.json")), &json)?;
         self.forget_old()?;
-        let hash = sha256(&[&json]);
+        let hash = hash::of(&json);
         Ok((stored.run, Some(Kept { name, hash })))
     }
 

@@ -18,14 +18,13 @@ mod tests;
 
 pub use files::MAX_FILE_BYTES;
 
-use super::issue::{Association, Comment, CommentParts, Issue, hex};
+use super::issue::{Association, Comment, CommentParts, Issue};
 use super::{CommentRef, Forge, NewPull, Pull, PullState, VERI, carries_marker, with_marker};
 use crate::cause::{Bail, Cause};
 use files::{Lock, numbered, read_text, unusable, write_atomic};
 use front::{Document, FrontError};
 use jiff::Timestamp;
 use records::{comment_of, issue_of, pull_of};
-use sha2::{Digest, Sha256};
 use std::path::{Component, Path, PathBuf};
 
 /// The same folder without `..` in its path, which people read in links; the last part need not exist yet.
@@ -217,7 +216,7 @@ impl Forge for DirectoryForge {
             return Ok(number);
         }
         files::check_size(name, markdown.len())?;
-        let source = format!("sha256:{}", hex(&Sha256::digest(markdown)));
+        let source = format!("sha256:{}", crate::hash::of(markdown));
         let text = files::text_of(name, markdown.to_vec())?;
         let mut issue = filing::issue_from(&text)
             .map_err(|error| in_file(name, error))?
