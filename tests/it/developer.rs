@@ -1,7 +1,7 @@
 //! Hostile and clumsy developers: each bad attempt is refused for the right reason, nothing is lost, and the
 //! branch that is finished in the end is clean.
 
-use crate::attempts::{FRESH, NAME_CODE, NAME_TEST, attempts, patient};
+use crate::attempts::{FRESH, NAME_CODE, NAME_TEST, attempts, each_is_sent_back, patient};
 use crate::branch::{walk, was_sent_back};
 use crate::scene::{Agent, Scene};
 use std::fs;
@@ -11,7 +11,7 @@ use veri::role::Phase;
 fn a_red_that_shows_nothing_is_sent_back_for_what_it_is() {
     let scene = Scene::new();
     patient(&scene);
-    let (scripts, why): (Vec<String>, Vec<&str>) = [
+    let moves = [
         (":".to_owned(), "nothing was changed"),
         ("echo '# mine' >> src/lib.sh".to_owned(), "no test was added or changed"),
         ("rm tests/greet.sh".to_owned(), "only removed"),
@@ -30,18 +30,9 @@ fn a_red_that_shows_nothing_is_sent_back_for_what_it_is() {
         (format!("{NAME_TEST}; ln -s /etc/passwd link"), "symbolic link leads out"),
         (format!("{NAME_TEST}; mkdir -p a/b; ln -s ../../../x a/b/link"), "symbolic link leads out"),
         (format!("{NAME_TEST}; rm run-tests.sh; ln -s /dev/null run-tests.sh"), "symbolic link leads out"),
-    ]
-    .into_iter()
-    .unzip();
-    let bad: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    scene.agent(&Agent {
-        red: attempts(FRESH, &bad, &Agent::default().red),
-        ..Agent::default()
-    });
-    scene.tdd(&[]).expect(0);
-    was_sent_back(&scene, 1, Phase::Red, &why);
+    ];
+    each_is_sent_back(&scene, Phase::Red, FRESH, &moves);
     was_sent_back(&scene, 2, Phase::Red, &[]);
-    walk(&scene);
     scene.nothing_is_left_running();
 }
 
@@ -52,7 +43,7 @@ fn a_green_that_bends_the_tests_is_sent_back_for_what_it_is() {
     scene.write(".gitignore", "*.gen\n");
     scene.commit_all("ignore what is generated");
     let fresh = format!("{FRESH}; {NAME_TEST}");
-    let (scripts, why): (Vec<String>, Vec<&str>) = [
+    let moves = [
         (":".to_owned(), "nothing was changed"),
         ("echo : > tests/name.sh".to_owned(), "tests/name.sh"),
         ("rm tests/name.sh".to_owned(), "tests/name.sh"),
@@ -105,17 +96,8 @@ fn a_green_that_bends_the_tests_is_sent_back_for_what_it_is() {
             format!("{NAME_CODE}; echo x > .tdd/issue-43.md; git add -f .tdd"),
             ".tdd/issue-43.md",
         ),
-    ]
-    .into_iter()
-    .unzip();
-    let bad: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    scene.agent(&Agent {
-        green: attempts(&fresh, &bad, &Agent::default().green),
-        ..Agent::default()
-    });
-    scene.tdd(&[]).expect(0);
-    was_sent_back(&scene, 1, Phase::Green, &why);
-    walk(&scene);
+    ];
+    each_is_sent_back(&scene, Phase::Green, &fresh, &moves);
     // What git ignores stays where the leaf left it, and out of the branch.
     assert!(
         !scene

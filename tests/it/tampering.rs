@@ -1,7 +1,7 @@
 //! Leaves that lay hands on what is not theirs: git, `.tdd/`, processes, the file system itself. It is undone, sent
 //! back, and never run.
 
-use crate::attempts::{FRESH, NAME_TEST, attempts, patient};
+use crate::attempts::{FRESH, NAME_TEST, attempts, each_is_sent_back, patient};
 use crate::branch::{walk, was_sent_back};
 use crate::scene::{Agent, Ran, Scene, VERI, finish};
 use std::fs;
@@ -13,7 +13,7 @@ fn what_a_leaf_does_to_git_is_undone_and_sent_back() {
     patient(&scene);
     let config = fs::read_to_string(scene.repo().join(".git/config")).unwrap();
     let evil = "d=$(git rev-parse --git-common-dir); printf '#!/bin/sh\\ntouch \"$HOME/pwned\"\\n' > evil; chmod +x evil";
-    let (scripts, why): (Vec<String>, Vec<&str>) = [
+    let moves = [
         (
             format!("{evil}; cp evil $d/hooks/pre-commit"),
             "hooks/pre-commit",
@@ -53,21 +53,9 @@ fn what_a_leaf_does_to_git_is_undone_and_sent_back() {
             "rm .git; git init -q .; git add -A; git commit -qm mine".to_owned(),
             ".git",
         ),
-    ]
-    .into_iter()
-    .unzip();
-    let scripts: Vec<String> = scripts
-        .iter()
-        .map(|s| format!("{NAME_TEST}\n{s}"))
-        .collect();
-    let bad: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    scene.agent(&Agent {
-        red: attempts(FRESH, &bad, &Agent::default().red),
-        ..Agent::default()
-    });
-    scene.tdd(&[]).expect(0);
-    was_sent_back(&scene, 1, Phase::Red, &why);
-    walk(&scene);
+    ];
+    let before = format!("{FRESH}\n{NAME_TEST}");
+    each_is_sent_back(&scene, Phase::Red, &before, &moves);
     assert!(
         !scene.path("home/pwned").exists(),
         "something that a leaf set up was run"
@@ -185,7 +173,7 @@ fn what_lies_in_tdd_is_not_the_leafs_to_touch() {
     let scene = Scene::new();
     patient(&scene);
     let touched = "events.jsonl was touched";
-    let (bad, why): (Vec<&str>, Vec<&str>) = [
+    let moves = [
         ("echo garbage >> .tdd/events.jsonl", touched),
         ("tail -n 1 .tdd/events.jsonl >> .tdd/events.jsonl", touched),
         (": > .tdd/events.jsonl", touched),
@@ -214,21 +202,9 @@ fn what_lies_in_tdd_is_not_the_leafs_to_touch() {
             "mkdir .tdd/mine; echo x > .tdd/mine/notes",
             ".tdd/mine was made",
         ),
-    ]
-    .into_iter()
-    .unzip();
-    let scripts: Vec<String> = bad
-        .iter()
-        .map(|bad| format!("{NAME_TEST}; {bad}"))
-        .collect();
-    let bad: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    scene.agent(&Agent {
-        red: attempts(FRESH, &bad, &Agent::default().red),
-        ..Agent::default()
-    });
-    scene.tdd(&[]).expect(0);
-    was_sent_back(&scene, 1, Phase::Red, &why);
-    walk(&scene);
+    ];
+    let before = format!("{FRESH}\n{NAME_TEST}");
+    each_is_sent_back(&scene, Phase::Red, &before, &moves);
     let seqs: Vec<u64> = scene.journal().iter().map(|l| l.seq).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
 }
@@ -366,7 +342,7 @@ fn pipes_devices_and_folders_where_veris_files_were_are_neither_waited_for_nor_r
     let scene = Scene::new();
     patient(&scene);
     let ledger = ".tdd/issue-42.md was changed";
-    let (bad, why): (Vec<&str>, Vec<&str>) = [
+    let moves = [
         ("rm .tdd/issue-42.md; mkfifo .tdd/issue-42.md", ledger),
         ("ln -sf /dev/zero .tdd/issue-42.md", ledger),
         (
@@ -385,19 +361,6 @@ fn pipes_devices_and_folders_where_veris_files_were_are_neither_waited_for_nor_r
             "for f in ../issue-42.journal ../issue-42.guard; do rm $f; mkfifo $f; done; exit 3",
             "exited with code 3",
         ),
-    ]
-    .into_iter()
-    .unzip();
-    let scripts: Vec<String> = bad
-        .iter()
-        .map(|bad| format!("{NAME_TEST}; {bad}"))
-        .collect();
-    let bad: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    scene.agent(&Agent {
-        red: attempts(":", &bad, &Agent::default().red),
-        ..Agent::default()
-    });
-    scene.tdd(&[]).expect(0);
-    was_sent_back(&scene, 1, Phase::Red, &why);
-    walk(&scene);
+    ];
+    each_is_sent_back(&scene, Phase::Red, NAME_TEST, &moves);
 }
