@@ -93,6 +93,18 @@ impl Locked {
         Locked::unless_held(file.try_lock(), file)
     }
 
+    /// As [`Locked::alone`], of a file that `open` opens, with patience for a holder that has just died.
+    pub fn alone_in_time(open: impl Fn() -> io::Result<File>) -> io::Result<Option<Locked>> {
+        let began = Instant::now();
+        loop {
+            let locked = Locked::alone(open()?)?;
+            if locked.is_some() || began.elapsed() >= PATIENCE {
+                return Ok(locked);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
     /// Locks the file together with others who do the same; None when somebody holds it alone.
     pub fn shared(file: File) -> io::Result<Option<Locked>> {
         Locked::unless_held(file.try_lock_shared(), file)
@@ -123,8 +135,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock if nobody holds it; one whose holder has died, or has not said who it is, is waited for. The folder must exist; the
-    /// file is made when it is missing.
+    /// Takes the lock if nobody holds it; one whose holder has died, or has not said who it is, is waited for. The
+    /// folder must exist; the file is made when it is missing.
     ///
     /// # Errors
     /// When the file cannot be opened, locked (a file system without locks) or written.

@@ -1,7 +1,7 @@
 //! Commits and the ledger: the plan, the approved red, the finished step, and a person's own edits.
 
 use super::leaves::oid;
-use super::making::Made;
+use super::making::{Made, Wanted};
 use super::record::{Entry, of_work};
 use super::run::Run;
 use crate::cause::{Bail, Cause};
@@ -94,18 +94,22 @@ impl Run<'_> {
             if steps == 1 { "" } else { "s" }
         );
         let tree = tree::without_tdd(self.tree.git2(), tree::of_commit(self.tree.git2(), parent)?)?;
-        let commit =
-            match self.make_commit(tree, ledger.as_bytes(), &subject, "plan", None, parent)? {
-                Made::Commit(commit) => commit,
-                Made::Refused(words) => {
-                    return Err(Bail::needs_user(format!(
+        let commit = match self.make_commit(&Wanted::of_ledger(
+            tree,
+            ledger.as_bytes(),
+            &subject,
+            parent,
+        ))? {
+            Made::Commit(commit) => commit,
+            Made::Refused(words) => {
+                return Err(Bail::needs_user(format!(
                     "A hook refused the commit of the ledger {}; exclude that path from it:\n{}",
                     self.ledger_path(),
                     words.join("\n")
                 ))
                 .into());
-                }
-            };
+            }
+        };
         self.crash_point("committed");
         let fields = json!({
             "commit": commit.to_string(),
@@ -129,9 +133,12 @@ impl Run<'_> {
         };
         self.parse_ledger(&bytes)?;
         let tree = self.tree.head_tree()?;
-        if let Made::Refused(words) =
-            self.make_commit(tree, &bytes, "ledger: edited by hand", "plan", None, head)?
-        {
+        if let Made::Refused(words) = self.make_commit(&Wanted::of_ledger(
+            tree,
+            &bytes,
+            "ledger: edited by hand",
+            head,
+        ))? {
             return Err(Bail::needs_user(format!(
                 "A hook refused the commit of the hand-edited ledger:\n{}",
                 words.join("\n")
@@ -226,7 +233,15 @@ impl Run<'_> {
             Claim::Refactor => before,
             _ => before.tick(work.step.number)?,
         };
-        let made = self.make_checked_commit(work, candidate, &ledger, &subject, phase, parent);
+        let wanted = Wanted {
+            tree: candidate,
+            ledger: ledger.as_bytes(),
+            subject: &subject,
+            phase,
+            step: Some(work.step.number),
+            parent,
+        };
+        let made = self.make_checked_commit(work, wanted);
         let commit = match made {
             Ok(Made::Commit(commit)) => commit,
             Ok(Made::Refused(reasons)) => {

@@ -3,10 +3,38 @@
 use super::run::Run;
 use crate::cause::{Bail, Cause};
 use crate::git::{Commit, Committed, message};
-use crate::ledger::Ledger;
 use crate::machine::Work;
 use anyhow::{Result, anyhow};
 use git2::Oid;
+
+/// What is to be committed, and as what.
+pub(super) struct Wanted<'a> {
+    /// The tree without `.tdd/`.
+    pub(super) tree: Oid,
+    /// The ledger that goes with it.
+    pub(super) ledger: &'a [u8],
+    /// The subject before the configured template.
+    pub(super) subject: &'a str,
+    /// `Veri-Phase`.
+    pub(super) phase: &'a str,
+    /// `Veri-Step`.
+    pub(super) step: Option<u32>,
+    pub(super) parent: Oid,
+}
+
+impl<'a> Wanted<'a> {
+    /// A commit of the ledger alone: the plan, or a person's edit of it.
+    pub(super) fn of_ledger(tree: Oid, ledger: &'a [u8], subject: &'a str, parent: Oid) -> Self {
+        Wanted {
+            tree,
+            ledger,
+            subject,
+            phase: "plan",
+            step: None,
+            parent,
+        }
+    }
+}
 
 /// What a commit attempt came to.
 pub(super) enum Made {
@@ -58,66 +86,38 @@ impl Run<'_> {
     pub(super) fn make_checked_commit(
         &mut self,
         work: &Work,
-        candidate: Oid,
-        ledger: &Ledger,
-        subject: &str,
-        phase: &str,
-        parent: Oid,
+        mut wanted: Wanted<'_>,
     ) -> Result<Made> {
-        let mut tree = candidate;
         for last in [false, true] {
-            match self.try_commit(
-                tree,
-                ledger.as_bytes(),
-                subject,
-                phase,
-                Some(work.step.number),
-                parent,
-            )? {
+            match self.try_commit(&wanted)? {
                 Committed::TreeDiffers { got } if !last => {
                     if let Some(reasons) = self.check_again(work, got)? {
                         return Ok(Made::Refused(reasons));
                     }
-                    tree = got;
+                    wanted.tree = got;
                 }
-                ended => return self.made(ended, ledger.as_bytes(), parent),
+                ended => return self.made(ended, wanted.ledger, wanted.parent),
             }
         }
         Err(anyhow!("a commit was tried twice and has no end"))
     }
 
-    pub(super) fn make_commit(
-        &mut self,
-        tree: Oid,
-        ledger: &[u8],
-        subject: &str,
-        phase: &str,
-        step: Option<u32>,
-        parent: Oid,
-    ) -> Result<Made> {
-        let ended = self.try_commit(tree, ledger, subject, phase, step, parent)?;
-        self.made(ended, ledger, parent)
+    pub(super) fn make_commit(&mut self, wanted: &Wanted<'_>) -> Result<Made> {
+        let ended = self.try_commit(wanted)?;
+        self.made(ended, wanted.ledger, wanted.parent)
     }
 
-    pub(super) fn try_commit(
-        &mut self,
-        tree: Oid,
-        ledger: &[u8],
-        subject: &str,
-        phase: &str,
-        step: Option<u32>,
-        parent: Oid,
-    ) -> Result<Committed> {
-        let subject = self.subject(subject, phase)?;
-        let trailers = self.trailers(phase, step);
+    fn try_commit(&self, wanted: &Wanted<'_>) -> Result<Committed> {
+        let subject = self.subject(wanted.subject, wanted.phase)?;
+        let trailers = self.trailers(wanted.phase, wanted.step);
         self.tree.commit(
             &Commit {
-                tree,
+                tree: wanted.tree,
                 ledger_path: &self.ledger_path(),
-                ledger,
+                ledger: wanted.ledger,
                 subject: &subject,
                 trailers: &trailers,
-                parent,
+                parent: wanted.parent,
             },
             self.settings.hook_deadline(),
         )
