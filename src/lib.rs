@@ -28,8 +28,8 @@ pub mod journal;
 pub mod leaf;
 pub mod lock;
 pub mod suite;
-pub mod tail;
 pub mod tool;
+pub mod untrusted;
 
 // The shells: observe, next, store, perform.
 pub mod conductor;

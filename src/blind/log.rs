@@ -2,7 +2,7 @@
 
 use crate::prompt::{escaped_line, plain_text};
 use crate::suite::{SuiteEnd, SuiteRun};
-use crate::tail::tail;
+use crate::untrusted::tail;
 use anyhow::ensure;
 use std::ffi::OsStr;
 use std::io::ErrorKind;

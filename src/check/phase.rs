@@ -312,6 +312,6 @@ fn ended(seen: &SuiteRun, tail_bytes: usize) -> String {
     format!(
         "`{}` {how}. {}",
         seen.command,
-        crate::tail::of_log(&seen.log, tail_bytes)
+        crate::untrusted::of_log(&seen.log, tail_bytes)
     )
 }

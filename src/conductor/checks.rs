@@ -125,7 +125,7 @@ impl Run<'_> {
             Setup::Failed { command, ended, log } => Err(SetupFailed(format!(
                 "The proving ground could not be set up: `{command}` ended with {ended:?}. Say how under [ground] \
                  setup in .veri.toml.\n{}",
-                crate::tail::of_log(&log, self.settings.tail_bytes())
+                crate::untrusted::of_log(&log, self.settings.tail_bytes())
             ))
             .into()),
         }
@@ -200,7 +200,7 @@ impl Run<'_> {
     }
 
     fn baseline_passes(&self, run: &SuiteRun, what: &str) -> Result<()> {
-        let tail = || crate::tail::of_log(&run.log, self.settings.tail_bytes());
+        let tail = || crate::untrusted::of_log(&run.log, self.settings.tail_bytes());
         let command = &run.command;
         Err(match &run.end {
             SuiteEnd::Passed => return Ok(()),

@@ -9,7 +9,7 @@ use crate::event::{Kind, Line};
 use crate::git::{Guard, tree};
 use crate::ledger::Ledger;
 use crate::machine::{Stage, Work};
-use crate::tail::whole;
+use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::json;

@@ -22,7 +22,7 @@ use crate::prompt::{
     Rationale, RejectReason, Setback, Start, StepText, Task,
 };
 use crate::role::{Claim, Role, StopMode, leaf_name};
-use crate::tail::tail;
+use crate::untrusted::tail;
 use crate::verdict::{self, Decision};
 use anyhow::{Context, Result, anyhow};
 use git2::{Oid, Repository};

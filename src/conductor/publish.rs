@@ -46,7 +46,7 @@ impl Run<'_> {
                     return Err(Bail::new(Cause::KilledExternal, said).into());
                 }
                 end => {
-                    let tail = crate::tail::of_log(&run.log, self.settings.tail_bytes());
+                    let tail = crate::untrusted::of_log(&run.log, self.settings.tail_bytes());
                     let said = format!(
                         "`{}` does not pass on the finished branch: {end}. It ran in a checkout made anew, as a fresh \
                          clone would; where it passed before, it may have leaned on files that are in no commit.\n{tail}",

@@ -7,7 +7,7 @@ use super::snapshot::{Watched, hex, path_bytes};
 use super::stage;
 use super::tree;
 use super::worktree::WorkTree;
-use crate::tail::whole;
+use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde::{Deserialize, Serialize};

@@ -12,7 +12,7 @@ use super::snapshot::{self, Content, Watched};
 use super::stage;
 use super::undone::keep_commit;
 use super::worktree::WorkTree;
-use crate::tail::whole;
+use crate::untrusted::whole;
 use anyhow::Result;
 use git2::Oid;
 use std::collections::BTreeSet;

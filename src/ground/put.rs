@@ -6,7 +6,7 @@ use super::files;
 use super::hold::Ground;
 use super::path::{TreePath, place};
 use super::record::Signature;
-use crate::tail::whole;
+use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};

@@ -6,7 +6,7 @@ use super::clock::{Clock, Stamp};
 use super::entries::{Entry, Form};
 use super::files::{remove, write_atomic};
 use super::path::TreePath;
-use crate::tail::whole;
+use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use git2::{IndexEntry, IndexTime, Oid};
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@
 use super::{MOST_TOLD, clear_the_way, only_tells, parse, replace};
 use crate::event::{Kind, Line};
 use crate::role::Role;
-use crate::tail::whole;
+use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};

@@ -6,7 +6,7 @@
 use super::end::KillWhy;
 use super::raw::Raw;
 use super::spec::LaunchId;
-use crate::tail::whole;
+use crate::untrusted::whole;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use super::{SuiteEnd, SuiteRun};
 use crate::ground::TreePath;
 use crate::ground::files::{remove, write_atomic};
 use crate::hash;
-use crate::tail;
+use crate::untrusted;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -94,7 +94,7 @@ impl Results {
     pub fn get(&self, key: &ResultKey<'_>, hash: &str) -> Option<Ran> {
         let name = key.name();
         let json = self.folder.join(format!("{name}.json"));
-        let bytes = tail::whole(&json, LARGEST).ok()??;
+        let bytes = untrusted::whole(&json, LARGEST).ok()??;
         if hash::of(&bytes) != hash {
             return None;
         }
@@ -107,7 +107,7 @@ impl Results {
         run.log = self.folder.join(format!("{name}.log"));
         run.remembered = true;
         let same = run.tree == key.tree && run.command == key.command;
-        (same && tail::hash(&run.log).ok()?.as_ref() == Some(&log_hash)).then_some(Ran {
+        (same && untrusted::hash(&run.log).ok()?.as_ref() == Some(&log_hash)).then_some(Ran {
             run,
             altered: Vec::new(),
             debris,
@@ -141,7 +141,7 @@ impl Results {
         fs::copy(&run.log, &part)
             .and_then(|_| fs::rename(&part, &log))
             .with_context(|| format!("keeping the log {}", log.display()))?;
-        let log_hash = tail::hash(&log)?
+        let log_hash = untrusted::hash(&log)?
             .with_context(|| format!("{} is not the log that was put there", log.display()))?;
         let mut kept = run.clone();
         kept.log = log;

@@ -4,7 +4,7 @@ use super::{SuiteEnd, SuiteRun};
 use crate::cause::{Bail, Cause};
 use crate::ground::command::{Launcher, shell};
 use crate::ground::{Ended, Ground, Launch, TreePath, Trial};
-use crate::tail;
+use crate::untrusted;
 use anyhow::{Context, Result};
 use git2::Oid;
 use std::ffi::OsString;
@@ -82,7 +82,7 @@ pub fn run(ask: &mut SuiteAsk<'_>, launch: &mut Launcher<'_>) -> Result<Ran> {
                     Cause::NeedsUser,
                     format!(
                         "ground.before_suite, `{before}`, must succeed before a suite can run, but {end}.\n{}",
-                        tail::of_log(&run.log, QUOTE)
+                        untrusted::of_log(&run.log, QUOTE)
                     ),
                 )
                 .into());

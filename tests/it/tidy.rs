@@ -12,8 +12,21 @@ const FLOORS: [(&str, &[&str]); 4] = [
     (
         "effects",
         &[
-            "agent", "blind", "check", "config", "folder", "forge", "git", "ground", "hash",
-            "journal", "leaf", "lock", "suite", "tail", "tool",
+            "agent",
+            "blind",
+            "check",
+            "config",
+            "folder",
+            "forge",
+            "git",
+            "ground",
+            "hash",
+            "journal",
+            "leaf",
+            "lock",
+            "suite",
+            "tool",
+            "untrusted",
         ],
     ),
     (
