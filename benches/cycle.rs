@@ -5,14 +5,16 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)] // a measurement, not a program
 
-use nix::sys::resource::{UsageWho, getrusage};
+mod cost;
+
+use cost::{Cost, measured, middle};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const FILES: usize = 30;
 
@@ -27,18 +29,10 @@ const ROUNDS: usize = 3;
 /// Wall time by what was being done.
 type Spent = BTreeMap<String, Duration>;
 
-#[derive(Clone, Copy)]
-struct Cost {
-    cpu: Duration,
-    wall: Duration,
-}
-
-impl Cost {
-    fn a_step(long: Cost, short: Cost, steps: u32) -> Cost {
-        Cost {
-            cpu: long.cpu.saturating_sub(short.cpu) / steps,
-            wall: long.wall.saturating_sub(short.wall) / steps,
-        }
+fn a_step(long: Cost, short: Cost, steps: u32) -> Cost {
+    Cost {
+        cpu: long.cpu.saturating_sub(short.cpu) / steps,
+        wall: long.wall.saturating_sub(short.wall) / steps,
     }
 }
 
@@ -51,11 +45,11 @@ fn main() {
     for _ in 0..ROUNDS {
         let (short, few) = veri(SHORT);
         let (long, many) = veri(LONG);
-        ours.push(Cost::a_step(long, short, steps));
+        ours.push(a_step(long, short, steps));
         stretches = (few, many);
         let floor = Floor::new();
         let few = floor.run(SHORT);
-        floors.push(Cost::a_step(floor.run(LONG), few, steps));
+        floors.push(a_step(floor.run(LONG), few, steps));
         once.push(short);
     }
     let (ours, floor, once) = (middle(&ours), middle(&floors), middle(&once));
@@ -84,39 +78,6 @@ fn show(what: &str, cost: Cost) {
         ms(cost.cpu),
         ms(cost.wall)
     );
-}
-
-fn middle(costs: &[Cost]) -> Cost {
-    let of = |time: fn(&Cost) -> Duration| {
-        let mut times: Vec<Duration> = costs.iter().map(time).collect();
-        times.sort();
-        times.get(times.len() / 2).copied().unwrap_or_default()
-    };
-    Cost {
-        cpu: of(|c| c.cpu),
-        wall: of(|c| c.wall),
-    }
-}
-
-/// Processor time of this process and of all children that have been waited for.
-fn cpu() -> Duration {
-    let used = |who| {
-        let usage = getrusage(who).unwrap();
-        let of = |t: nix::sys::time::TimeVal| {
-            Duration::new(t.tv_sec() as u64, t.tv_usec() as u32 * 1000)
-        };
-        of(usage.user_time()) + of(usage.system_time())
-    };
-    used(UsageWho::RUSAGE_SELF) + used(UsageWho::RUSAGE_CHILDREN)
-}
-
-fn measured(work: impl FnOnce()) -> Cost {
-    let (began, before) = (Instant::now(), cpu());
-    work();
-    Cost {
-        cpu: cpu().saturating_sub(before),
-        wall: began.elapsed(),
-    }
 }
 
 /// The floor script on a repository of its own.

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a measurement that cannot be made is none
 
+mod cost;
+
+use cost::{Cost, measured, middle};
 use git2::{IndexEntry, IndexTime, Oid, Repository};
-use nix::sys::resource::{UsageWho, getrusage};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use veri::ground::{Ground, Kind, Verify};
 
 const FILES: usize = 20_000;
@@ -36,12 +38,12 @@ fn main() {
         compare.push(measured(|| drop(ground.verify_exact(next).unwrap())));
         verifier.push(measured(|| drop(verify(&home, &repo, next))));
     }
-    show("the next candidate: ten files changed", middle(ten), all);
-    show("the same tree again", middle(none), all);
-    show("compared with the tree", middle(compare), all);
+    show("the next candidate: ten files changed", middle(&ten), all);
+    show("the same tree again", middle(&none), all);
+    show("compared with the tree", middle(&compare), all);
     show(
         "a verifier's ground, without history",
-        middle(verifier),
+        middle(&verifier),
         all,
     );
 }
@@ -52,45 +54,6 @@ fn lay(ground: &mut Ground, repo: &Repository, tree: Oid) {
 
 fn verify(home: &Path, repo: &Repository, tree: Oid) -> Verify {
     Verify::make(home, repo, tree, None).unwrap()
-}
-
-#[derive(Clone, Copy)]
-struct Cost {
-    cpu: Duration,
-    wall: Duration,
-}
-
-fn measured(work: impl FnOnce()) -> Cost {
-    let (began, before) = (Instant::now(), cpu());
-    work();
-    Cost {
-        cpu: cpu().saturating_sub(before),
-        wall: began.elapsed(),
-    }
-}
-
-/// Processor time of this process and of all children that have been waited for.
-fn cpu() -> Duration {
-    let used = |who| {
-        let usage = getrusage(who).unwrap();
-        let of = |t: nix::sys::time::TimeVal| {
-            Duration::new(t.tv_sec() as u64, t.tv_usec() as u32 * 1000)
-        };
-        of(usage.user_time()) + of(usage.system_time())
-    };
-    used(UsageWho::RUSAGE_SELF) + used(UsageWho::RUSAGE_CHILDREN)
-}
-
-fn middle(costs: Vec<Cost>) -> Cost {
-    let of = |time: fn(&Cost) -> Duration| {
-        let mut times: Vec<Duration> = costs.iter().map(time).collect();
-        times.sort();
-        times.get(times.len() / 2).copied().unwrap_or_default()
-    };
-    Cost {
-        cpu: of(|c| c.cpu),
-        wall: of(|c| c.wall),
-    }
 }
 
 fn show(what: &str, cost: Cost, all: Cost) {
