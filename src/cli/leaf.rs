@@ -180,6 +180,7 @@ impl Launch {
             stderr: records.err(&self.name),
             wall: Duration::from_secs(seconds),
             grace: leaf::DEFAULT_GRACE,
+            watch: None,
             output_cap: self.output_mib.checked_mul(1024 * 1024),
             name: self.name,
         };

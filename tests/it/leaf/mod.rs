@@ -59,6 +59,7 @@ impl House {
             stderr: self.records.err("develop-red"),
             wall: PATIENCE * 2,
             grace: Duration::from_millis(200),
+            watch: None,
             output_cap: None,
         }
     }
