@@ -154,7 +154,7 @@ impl Run<'_> {
             stdout: launch.output.clone(),
             stderr: launch.output.clone(),
             wall: launch.wall,
-            grace: leaf::DEFAULT_GRACE,
+            grace: self.settings.grace(),
             watch: None,
             output_cap: Some(self.settings.output_cap()),
         };

@@ -50,5 +50,5 @@ pub use shim::{SHIM_COMMAND, shim_main};
 pub use signs::{Means, Pointer, Sign, Stands, Wait};
 pub use spec::{AlreadyRunning, BadName, DEFAULT_GRACE, LAUNCH_VAR, LaunchId, Spec, check_name};
 pub use sweep::{Swept, sweep_launch, take_in_orphans};
-pub use watch::Watch;
 pub(crate) use sys::unblocked_and_dying_with_parent;
+pub use watch::Watch;

@@ -87,6 +87,7 @@ mod tests {
             signal,
             signalled_by_us: false,
             why: None,
+            lingered: false,
             signalled_by_others: false,
             spawn_error: None,
             wall_ms: 0,

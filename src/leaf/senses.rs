@@ -98,7 +98,10 @@ impl Senses {
         let mut heard = self.hearing.as_mut().map_or_else(Vec::new, Hearing::read);
         loop {
             let now = self.began.elapsed();
-            match self.watchdog.look(now, seen, std::mem::take(&mut heard), most) {
+            match self
+                .watchdog
+                .look(now, seen, std::mem::take(&mut heard), most)
+            {
                 Next::Measure => {
                     let busy = self.usage.busy(self.leaf, now);
                     self.watchdog.measured(busy);
@@ -128,7 +131,8 @@ impl Hearing {
             };
             self.at += read as u64;
             let piece = piece.get(..read).unwrap_or_default();
-            self.lines.feed(piece, |line| heard.extend(self.ear.hear(line, now)));
+            self.lines
+                .feed(piece, |line| heard.extend(self.ear.hear(line, now)));
         }
         heard
     }
@@ -196,11 +200,22 @@ impl Usage {
         let below = process::descendants(Pid::this(), &all);
         let used: HashMap<_, _> = below
             .iter()
-            .map(|stat| ((stat.pid.as_raw(), stat.start), Used::of(stat, stat.pid == leaf)))
+            .map(|stat| {
+                (
+                    (stat.pid.as_raw(), stat.start),
+                    Used::of(stat, stat.pid == leaf),
+                )
+            })
             .collect();
         let before = |id| self.used.get(id).copied().unwrap_or_default();
-        let cpu: Duration = used.iter().map(|(id, u)| u.cpu.saturating_sub(before(id).cpu)).sum();
-        let disk: u64 = used.iter().map(|(id, u)| u.disk.saturating_sub(before(id).disk)).sum();
+        let cpu: Duration = used
+            .iter()
+            .map(|(id, u)| u.cpu.saturating_sub(before(id).cpu))
+            .sum();
+        let disk: u64 = used
+            .iter()
+            .map(|(id, u)| u.disk.saturating_sub(before(id).disk))
+            .sum();
         (self.at, self.used) = (now, used);
         cpu >= (time / IDLE_SHARE).max(TICK) || disk >= DISK
     }

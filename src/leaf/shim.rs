@@ -366,6 +366,7 @@ impl Shim {
             Some(Cause::Ours(why)) => {
                 exit.signalled_by_us = true;
                 exit.why = Some(why);
+                exit.lingered = why == KillWhy::Lingering;
             }
             Some(Cause::External(signal)) => {
                 exit.signalled_by_others = true;
@@ -394,6 +395,7 @@ impl Shim {
             signal: None,
             signalled_by_us: false,
             why: None,
+            lingered: false,
             signalled_by_others: false,
             spawn_error: None,
             wall_ms: 0,

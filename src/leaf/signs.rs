@@ -99,7 +99,9 @@ impl Pointer {
     /// When it does not begin with a slash, or has more than one `*`.
     pub fn parse(text: &str) -> Result<Pointer, String> {
         let Some(rest) = text.strip_prefix('/') else {
-            return Err(format!("{text:?} is no JSON pointer: it begins with a slash"));
+            return Err(format!(
+                "{text:?} is no JSON pointer: it begins with a slash"
+            ));
         };
         let parts: Vec<Part> = rest
             .split('/')
@@ -196,11 +198,18 @@ impl Ear {
         }
         let mut found = Vec::new();
         let probe = Probe {
-            paths: (0..).zip(&self.pointers).map(|(i, p)| (i, p.parts.as_slice(), None)).collect(),
+            paths: (0..)
+                .zip(&self.pointers)
+                .map(|(i, p)| (i, p.parts.as_slice(), None))
+                .collect(),
             found: &mut found,
         };
         let mut reader = serde_json::Deserializer::from_slice(line);
-        if probe.deserialize(&mut reader).and_then(|()| reader.end()).is_err() {
+        if probe
+            .deserialize(&mut reader)
+            .and_then(|()| reader.end())
+            .is_err()
+        {
             return Vec::new();
         }
         let mut heard = Vec::new();
@@ -220,7 +229,9 @@ impl Ear {
         let Some(starred) = sign.pointers().find(|p| p.parts.contains(&Part::Any)) else {
             return vec![None];
         };
-        let of = found.iter().filter(|f| self.pointers.get(f.pointer) == Some(starred));
+        let of = found
+            .iter()
+            .filter(|f| self.pointers.get(f.pointer) == Some(starred));
         let elements: BTreeSet<usize> = of.filter_map(|f| f.element).collect();
         elements.into_iter().map(Some).collect()
     }
@@ -257,11 +268,7 @@ impl Sign {
 
 impl Means {
     /// None when what it needs does not stand in the line.
-    fn heard<'f>(
-        &self,
-        value: impl Fn(&Pointer) -> Option<&'f Value>,
-        now: i64,
-    ) -> Option<Heard> {
+    fn heard<'f>(&self, value: impl Fn(&Pointer) -> Option<&'f Value>, now: i64) -> Option<Heard> {
         let id = |at: &Pointer| match value(at)? {
             Value::String(id) => Some(id.clone()),
             other => Some(other.to_string()),

@@ -58,9 +58,8 @@ pub(super) struct Orders {
 
 impl From<&Watch> for Orders {
     fn from(watch: &Watch) -> Orders {
-        let millis = |d: Option<Duration>| {
-            d.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
-        };
+        let millis =
+            |d: Option<Duration>| d.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
         Orders {
             first_sign_ms: millis(watch.first_sign),
             idle_ms: millis(watch.idle),
@@ -240,9 +239,7 @@ impl Watchdog {
         match self.measured {
             Measured::Nothing => until(idle / 2).ok_or(Next::Measure),
             Measured::Begun => until(idle).ok_or(Next::Measure),
-            Measured::Whole(true) => {
-                until(idle.saturating_mul(2)).ok_or(Next::End(KillWhy::Idle))
-            }
+            Measured::Whole(true) => until(idle.saturating_mul(2)).ok_or(Next::End(KillWhy::Idle)),
             Measured::Whole(false) => until(idle).ok_or(Next::End(KillWhy::Idle)),
         }
     }
