@@ -6,6 +6,7 @@ use crate::agent::Streaming;
 use crate::config::{AgentEntry, AgentTable, MAX_SECONDS};
 use crate::leaf::{self, KillWhy, Watch};
 use crate::role::Role;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
@@ -84,6 +85,17 @@ impl Deadlines {
             transcript: streaming.transcript.clone(),
             signs: streaming.signs.clone(),
         })
+    }
+
+    /// For the journal: those that hold, in seconds.
+    pub(super) fn told(&self, streams: bool) -> Value {
+        let mut told = json!({ "timeout": self.wall.as_secs(), "grace": self.grace.as_secs() });
+        if streams {
+            told["first_sign"] = self.first_sign.as_secs().into();
+            told["idle"] = self.idle.as_secs().into();
+            told["lingering"] = self.lingering.as_secs().into();
+        }
+        told
     }
 
     /// Which deadline a leaf of this role has passed that was silent, and what sets it; None for other ends.

@@ -76,6 +76,70 @@ fn a_leaf_that_is_idle_too_often_bails_with_the_limit_that_ended_it() {
 }
 
 #[test]
+fn a_role_has_the_deadlines_that_are_said_of_it_below_a_flag_and_above_those_of_all() {
+    let scene = plain();
+    let config =
+        "agents.verifier = { use = 'command:replaced-by-the-flag', timeout = 50, grace = 0 }
+limits.timeout = 70
+limits.grace = 2
+";
+    scene.write(".veri.toml", config);
+    scene.commit_all("limits");
+    scene.tdd(&["--plan-only"]).expect(0);
+    let shown = |line: &Line| {
+        let of = |key: &str| line.fields["deadlines"][key].as_u64().unwrap();
+        (line.actor.clone(), of("timeout"), of("grace"))
+    };
+    let launches = |scene: &Scene| -> Vec<(String, u64, u64)> {
+        let lines = scene.lines();
+        lines
+            .iter()
+            .filter(|l| l.text("intent") == "launch")
+            .map(shown)
+            .collect()
+    };
+    assert_eq!(launches(&scene), [("planner".to_owned(), 70, 2)]);
+    // What the supervisor was told is what the journal says.
+    let started = scene.worktree().join(".tdd/plan.pid");
+    let started: Value = serde_json::from_slice(&fs::read(started).unwrap()).unwrap();
+    assert_eq!(
+        (&started["wall_ms"], &started["grace_ms"]),
+        (&json!(70_000), &json!(2000))
+    );
+    scene.hold("developer-green");
+    let run = start(&scene, &[]);
+    scene.begun("developer-green");
+    kill(run);
+    scene.let_go("developer-green");
+    scene.tdd(&["--timeout", "90"]).expect(0);
+    let all = launches(&scene);
+    for (role, timeout, grace) in [
+        ("developer", 70, 2),
+        ("verifier", 50, 0),
+        ("verifier", 90, 0),
+    ] {
+        assert!(
+            all.contains(&(role.to_owned(), timeout, grace)),
+            "{role} {timeout}: {all:?}"
+        );
+    }
+}
+
+#[test]
+fn a_role_is_ended_at_its_own_wall_time() {
+    let scene = plain();
+    let config =
+        "agents.developer = { use = 'command:replaced-by-the-flag', timeout = 2, grace = 0 }
+limits.stuck_retries = 0
+";
+    scene.write(".veri.toml", config);
+    scene.commit_all("limits");
+    scene.hold("developer-red");
+    scene.tdd(&[]).bails("killed-stuck").says("--timeout");
+    scene.nothing_is_left_running();
+}
+
+#[test]
 fn a_leaf_that_lingered_after_its_result_has_answered_and_the_journal_says_so() {
     for (who, role, event) in [
         ("developer-red", "developer", Kind::Exit),

@@ -35,6 +35,7 @@ impl Run<'_> {
             "launch": id.as_str(),
             "leaf": name,
             "relaunch": leaf.launch - 1,
+            "deadlines": deadlines.told(launch.streaming().is_some()),
             "stdout": launch.stdout().to_string_lossy(),
             "nonce": nonce.map(Nonce::as_str),
             "head": (leaf.role == Role::Developer).then(|| self.tree.head().map(|h| h.to_string())).transpose()?,
