@@ -31,11 +31,9 @@ fn ended_unwatched(scene: &Scene, who: &str, why: &str) {
 }
 
 fn exit_of(scene: &Scene, role: &str) -> Line {
-    let lines = scene.lines().into_iter();
-    lines
-        .filter(|l| l.fields.contains_key("record") && l.actor == role)
-        .next_back()
-        .unwrap()
+    let mut lines = scene.lines().into_iter();
+    let of = lines.rfind(|l| l.fields.contains_key("record") && l.actor == role);
+    of.unwrap()
 }
 
 #[test]
