@@ -53,15 +53,15 @@ fn stuck(why: KillWhy) -> End {
 fn a_leaf_that_gives_no_first_sign_is_ended_and_one_that_does_on_either_stream_is_not() {
     let house = House::new();
     let watch = Watch {
-        first_sign: Some(seconds(1.0)),
+        first_sign: Some(seconds(2.0)),
         ..Watch::default()
     };
     let (end, exit) = house.watched(watch.clone(), "exec sleep 1000");
     assert_eq!(end, stuck(KillWhy::FirstSign));
     assert_eq!(exit.why, Some(KillWhy::FirstSign));
-    assert!((1000..60_000).contains(&exit.wall_ms), "{}", exit.wall_ms);
+    assert!((2000..60_000).contains(&exit.wall_ms), "{}", exit.wall_ms);
     for stream in ["1", "2"] {
-        let script = format!("echo x >&{stream}; sleep 2; exit 4");
+        let script = format!("echo x >&{stream}; sleep 3.5; exit 4");
         let (end, _) = house.watched(watch.clone(), &script);
         assert_eq!(end, End::Done { code: 4 });
     }
@@ -97,17 +97,17 @@ fn a_busy_tool_of_an_open_call_extends_idle_once_and_never_again() {
     let house = House::new();
     let tool = "sh -c 'while :; do :; done'";
     let open = r#"echo '{"type":"open","id":"1"}'"#;
-    let (end, exit) = house.watched(idle(1.5), &format!("{open}; {tool}"));
+    let (end, exit) = house.watched(idle(2.5), &format!("{open}; {tool}"));
     assert_eq!(end, stuck(KillWhy::Idle));
-    assert!(exit.wall_ms >= 3000, "{}", exit.wall_ms);
+    assert!(exit.wall_ms >= 5000, "{}", exit.wall_ms);
     // Without a call that is open, or with one that does nothing, there is nothing to wait for.
     for script in [
         format!("echo x; {tool}"),
         format!("{open}; sleep 1000 & wait"),
     ] {
-        let (end, exit) = house.watched(idle(1.5), &script);
+        let (end, exit) = house.watched(idle(2.5), &script);
         assert_eq!(end, stuck(KillWhy::Idle));
-        assert!((1500..3000).contains(&exit.wall_ms), "{}", exit.wall_ms);
+        assert!((2500..5000).contains(&exit.wall_ms), "{}", exit.wall_ms);
     }
 }
 
@@ -155,7 +155,10 @@ fn an_idle_leaf_has_its_grace_and_no_more() {
     let house = House::new();
     // It is asked first,
     let script = "trap 'echo asked; exit 0' TERM; echo x; sleep 1000 & while :; do wait; done";
-    let (end, exit) = house.watched(idle(0.3), script);
+    let mut spec = house.script(script);
+    spec.watch = Some(idle(0.3));
+    spec.grace = PATIENCE;
+    let (end, exit) = house.run_spec(&spec);
     assert_eq!(end, stuck(KillWhy::Idle));
     assert_eq!((exit.code, house.out().as_str()), (Some(0), "x\nasked\n"));
     // and then made to.
@@ -172,12 +175,12 @@ fn an_idle_leaf_has_its_grace_and_no_more() {
 fn a_leaf_that_is_suspended_and_continued_was_neither_idle_nor_without_a_first_sign() {
     let house = House::new();
     let watch = Watch {
-        first_sign: Some(seconds(1.0)),
-        ..idle(1.0)
+        first_sign: Some(seconds(2.0)),
+        ..idle(2.0)
     };
     for before in ["", "echo x;"] {
         let script = format!(
-            "{before} (exec >&- 2>&-; sleep 2.5; kill -CONT $$) & kill -STOP $$; echo awake; exit 3"
+            "{before} (exec >&- 2>&-; sleep 4.5; kill -CONT $$) & kill -STOP $$; echo awake; exit 3"
         );
         assert_eq!(
             house.watched(watch.clone(), &script).0,
@@ -201,8 +204,8 @@ fn a_leaf_that_stays_suspended_is_ended_at_its_wall_time() {
 #[test]
 fn a_shim_that_was_stopped_and_continued_does_not_take_the_gap_for_idleness() {
     let house = House::new();
-    let script = "echo x; kill -STOP $PPID; sleep 3; kill -CONT $PPID; sleep 0.3; exit 6";
-    assert_eq!(house.watched(idle(1.5), script).0, End::Done { code: 6 });
+    let script = "echo x; kill -STOP $PPID; sleep 5; kill -CONT $PPID; sleep 0.3; exit 6";
+    assert_eq!(house.watched(idle(3.0), script).0, End::Done { code: 6 });
 }
 
 #[test]
@@ -256,6 +259,9 @@ fn the_plumbing_takes_every_deadline_and_says_which_one_was_passed() {
     let house = House::new();
     let run = |args: &[&str], script: &str| {
         let mut all = vec!["run", "develop-red", "--grace", "0"];
+        if !args.contains(&"--timeout") {
+            all.extend(["--timeout", "60"]);
+        }
         all.extend(args);
         all.extend(["--", "sh", "-c", script]);
         let (code, output) = house.leaf(&all);
