@@ -23,8 +23,10 @@ fn signs() -> Vec<Sign> {
     ]
 }
 
+/// Idle after the first sign: a shell takes its time to start.
 fn idle(after: f64) -> Watch {
     Watch {
+        first_sign: Some(PATIENCE),
         idle: Some(seconds(after)),
         signs: signs(),
         ..Watch::default()
@@ -88,7 +90,7 @@ fn a_transcript_that_grows_keeps_a_silent_leaf_alive() {
         transcript: Some(house.cwd().join("sessions")),
         ..idle(2.0)
     };
-    let script = "mkdir -p sessions/a; for i in 1 2 3 4 5 6; do echo x >>sessions/a/b.jsonl; sleep 0.5; done";
+    let script = "echo x; mkdir -p sessions/a; for i in 1 2 3 4 5 6; do echo x >>sessions/a/b.jsonl; sleep 0.5; done";
     assert_eq!(house.watched(watch, script).0, End::Done { code: 0 });
 }
 
@@ -194,11 +196,11 @@ fn a_leaf_that_is_suspended_and_continued_was_neither_idle_nor_without_a_first_s
 fn a_leaf_that_stays_suspended_is_ended_at_its_wall_time() {
     let house = House::new();
     let mut spec = house.script("echo x; kill -STOP $$");
-    spec.watch = Some(idle(0.3));
-    spec.wall = seconds(2.0);
+    spec.watch = Some(idle(1.0));
+    spec.wall = seconds(3.0);
     let (end, exit) = house.run_spec(&spec);
     assert_eq!(end, stuck(KillWhy::Wall));
-    assert!(exit.wall_ms >= 2000);
+    assert!(exit.wall_ms >= 3000);
 }
 
 #[test]
