@@ -9,7 +9,7 @@
 //! - `outcome`: from records to an end
 //! - `launch`: starting a leaf and waiting for it
 //! - `settle`: taking up or reading a launch that somebody else started; ending one; listing
-//! - `watch`: the deadlines, as a pure clockwork; `signs`: what an agent's lines mean to them, as data; `senses`: what the
+//! - `watch`: the deadlines, as a pure clockwork; `signs`: what an agent's `lines` mean to them, as data; `senses`: what the
 //!   shim sees and hears for them
 //! - `shim`: what runs between the conductor and the leaf
 //! - `signals`: the shim takes its signals one by one
@@ -27,6 +27,7 @@
 
 mod end;
 mod launch;
+mod lines;
 mod outcome;
 mod output;
 mod process;

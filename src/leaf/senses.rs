@@ -5,9 +5,10 @@
 //! the leaf were silent, and never suspended.
 
 use super::end::KillWhy;
+use super::lines::Lines;
 use super::output::Output;
 use super::process::{self, Stat};
-use super::signs::{Ear, Heard, Lines};
+use super::signs::{Ear, Heard};
 use super::watch::{Next, Orders, Seen, Watchdog};
 use nix::unistd::Pid;
 use std::collections::HashMap;

@@ -11,9 +11,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// The longest line that is read, in bytes: a tool's whole output can stand in one.
-const MAX_LINE: usize = 4 << 20;
-
 /// The most elements of an array that are looked at.
 const MAX_ELEMENTS: usize = 1024;
 
@@ -399,49 +396,6 @@ impl<'de> Visitor<'de> for Probe<'_, '_> {
         }
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
-    }
-}
-
-/// Cuts what is read into lines, however it comes in pieces, and drops lines that are too long.
-#[derive(Default)]
-pub(super) struct Lines {
-    part: Vec<u8>,
-    dropping: bool,
-}
-
-impl Lines {
-    pub(super) fn feed(&mut self, mut piece: &[u8], mut each: impl FnMut(&[u8])) {
-        while let Some(end) = piece.iter().position(|b| *b == b'\n') {
-            let (line, rest) = piece.split_at(end);
-            self.take(line);
-            if !self.dropping {
-                each(&self.part);
-            }
-            self.forget();
-            piece = rest.get(1..).unwrap_or_default();
-        }
-        self.take(piece);
-    }
-
-    fn take(&mut self, piece: &[u8]) {
-        self.dropping |= self.part.len() + piece.len() > MAX_LINE;
-        if self.dropping {
-            self.part = Vec::new();
-        } else {
-            self.part.extend_from_slice(piece);
-        }
-    }
-
-    /// What comes next is the start of a line.
-    fn forget(&mut self) {
-        self.part.clear();
-        self.dropping = false;
-    }
-
-    /// What comes next is somewhere in a line.
-    pub(super) fn lost(&mut self) {
-        self.part.clear();
-        self.dropping = true;
     }
 }
 

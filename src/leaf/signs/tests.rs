@@ -1,4 +1,5 @@
 use super::*;
+use crate::leaf::lines::{Lines, MAX_LINE};
 
 /// 2026-11-30T16:00:00Z.
 const NOW: i64 = 1_796_054_400_000;
@@ -186,21 +187,6 @@ fn what_is_no_json_object_or_too_long_or_a_hole_means_nothing_and_harms_nothing_
     let most = MAX_LINE - r#"{"type":"result","a":""}"#.len();
     let long = format!("{{\"type\":\"result\",\"a\":\"{}\"}}\n", "x".repeat(most));
     assert_eq!(heard(&result, &long), [Heard::Result]);
-}
-
-#[test]
-fn memory_does_not_grow_with_what_is_read() {
-    let mut lines = Lines::default();
-    for _ in 0..20 {
-        lines.feed(&vec![b'x'; MAX_LINE / 4], |_| panic!("no line"));
-        assert!(lines.part.capacity() <= 2 * MAX_LINE);
-    }
-    lines.lost();
-    let mut got = Vec::new();
-    lines.feed(b"tail of a line\n{\"a\":1}\n", |line| {
-        got.push(line.to_vec())
-    });
-    assert_eq!(got, [b"{\"a\":1}"]);
 }
 
 #[test]

@@ -206,7 +206,8 @@ fn a_leaf_that_stays_suspended_is_ended_at_its_wall_time() {
 #[test]
 fn a_shim_that_was_stopped_and_continued_does_not_take_the_gap_for_idleness() {
     let house = House::new();
-    let script = "echo x; sleep 0.5; kill -STOP $PPID; sleep 5; kill -CONT $PPID; sleep 0.3; exit 6";
+    let script =
+        "echo x; sleep 0.5; kill -STOP $PPID; sleep 5; kill -CONT $PPID; sleep 0.3; exit 6";
     assert_eq!(house.watched(idle(3.0), script).0, End::Done { code: 6 });
 }
 
