@@ -1,7 +1,7 @@
 //! What is handed to the supervisor for one leaf. Each role has its own way in, which takes that role's prompt and no other.
 
 use super::environment::{self, Env, Leaf};
-use super::select::Agent;
+use super::select::{Agent, Streaming};
 use crate::blind::{Hidden, VerifierPrompt};
 use crate::prompt::{DeveloperPrompt, Nonce, PlannerPrompt, Templates};
 use crate::role::{Phase, Role};
@@ -59,6 +59,7 @@ pub struct Launch {
     stdin: PathBuf,
     stdout: PathBuf,
     stderr: PathBuf,
+    streaming: Option<Streaming>,
 }
 
 /// A launch of a planner; its prompt is written.
@@ -164,6 +165,7 @@ impl<'a> Place<'a> {
             stdin: self.prompt.to_owned(),
             stdout: self.stdout.to_owned(),
             stderr: self.stderr.to_owned(),
+            streaming: agent.streaming(),
         })
     }
 }
@@ -210,6 +212,11 @@ impl Launch {
     /// Where its standard error goes.
     pub fn stderr(&self) -> &Path {
         &self.stderr
+    }
+
+    /// How the agent streams, if it does.
+    pub fn streaming(&self) -> Option<&Streaming> {
+        self.streaming.as_ref()
     }
 }
 

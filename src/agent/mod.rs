@@ -9,7 +9,7 @@ mod select;
 
 pub use environment::{Env, suite};
 pub use launch::{Launch, Place, Seclusion, developer_launch, planner_launch, verifier_launch};
-pub use select::{Agent, Origin, Selected, Wanted};
+pub use select::{Agent, Origin, Selected, Streaming, Wanted};
 
 /// The agents of a run, one for each role.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! Which agent a role runs, found and made safe before the first leaf.
 
 use crate::cause::{Bail, Cause};
+use crate::leaf::Sign;
 use anyhow::Context;
 use nix::unistd::{AccessFlags, access};
 use std::ffi::{OsStr, OsString};
@@ -46,6 +47,16 @@ pub enum Agent {
         /// The names of the variables with its credentials.
         credentials: Vec<String>,
     },
+}
+
+/// What is known of an agent that streams what it does: how the supervisor can tell that it is alive, works, waits, or is
+/// done.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Streaming {
+    /// What lines of its standard output mean.
+    pub signs: Vec<Sign>,
+    /// Where it keeps a transcript, a file or a folder.
+    pub transcript: Option<PathBuf>,
 }
 
 /// A resolved agent, and what the person should be told about it.
@@ -108,6 +119,13 @@ impl Agent {
     pub fn argv(&self) -> &[OsString] {
         match self {
             Agent::Command { argv, .. } => argv,
+        }
+    }
+
+    /// How it streams; None for an agent that may be silent to its end.
+    pub fn streaming(&self) -> Option<Streaming> {
+        match self {
+            Agent::Command { .. } => None,
         }
     }
 

@@ -4,7 +4,10 @@ use super::leaf_journal::Telling;
 use crate::conductor::stop;
 use crate::config::Env;
 use crate::exit;
-use crate::leaf::{self, AlreadyRunning, BadName, End, KillWhy, Killed, LaunchId, Records, Spec};
+use crate::leaf::{
+    self, AlreadyRunning, BadName, End, KillWhy, Killed, LaunchId, Means, Records, Sign, Spec,
+    Stands, Watch,
+};
 use crate::role::StopMode;
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -59,6 +62,21 @@ struct Launch {
     /// Wall time in seconds [default: VERI_TIMEOUT, else 900]
     #[arg(long, value_name = "S")]
     timeout: Option<u64>,
+    /// Seconds between asking it to end and making it end, with all that it started
+    #[arg(long, value_name = "S", default_value_t = leaf::DEFAULT_GRACE.as_secs())]
+    grace: u64,
+    /// Seconds until it must have written something
+    #[arg(long, value_name = "S")]
+    first_sign: Option<u64>,
+    /// Seconds that it may be silent
+    #[arg(long, value_name = "S")]
+    idle: Option<u64>,
+    /// Seconds that it may go on after its result; it has then answered, and is ended
+    #[arg(long, value_name = "S", requires = "result")]
+    lingering: Option<u64>,
+    /// A line of its output with this value at this place is its result: '/type=result'
+    #[arg(long, value_name = "POINTER=VALUE", value_parser = Stands::parse)]
+    result: Vec<Stands>,
     /// A file for standard input [default: empty]
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
@@ -170,6 +188,7 @@ impl Launch {
             Some(seconds) => seconds,
             None => default_timeout(env)?,
         };
+        let watch = self.watch();
         let spec = Spec {
             launch: LaunchId::random()?,
             argv: self.command,
@@ -179,7 +198,8 @@ impl Launch {
             stdout: records.out(&self.name),
             stderr: records.err(&self.name),
             wall: Duration::from_secs(seconds),
-            grace: leaf::DEFAULT_GRACE,
+            grace: Duration::from_secs(self.grace),
+            watch,
             output_cap: self.output_mib.checked_mul(1024 * 1024),
             name: self.name,
         };
@@ -187,6 +207,24 @@ impl Launch {
             telling.launch(records, &spec.name, &spec.launch)?;
         }
         leaf::start(records, &spec).map(Some)
+    }
+}
+
+impl Launch {
+    /// None where nothing but the wall time is asked for.
+    fn watch(&self) -> Option<Watch> {
+        let sign = |result: &Stands| Sign {
+            means: Means::Result,
+            when: vec![result.clone()],
+        };
+        let watch = Watch {
+            first_sign: self.first_sign.map(Duration::from_secs),
+            idle: self.idle.map(Duration::from_secs),
+            lingering: self.lingering.map(Duration::from_secs),
+            transcript: None,
+            signs: self.result.iter().map(sign).collect(),
+        };
+        (watch != Watch::default()).then_some(watch)
     }
 }
 

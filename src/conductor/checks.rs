@@ -154,7 +154,8 @@ impl Run<'_> {
             stdout: launch.output.clone(),
             stderr: launch.output.clone(),
             wall: launch.wall,
-            grace: leaf::DEFAULT_GRACE,
+            grace: self.settings.grace(),
+            watch: None,
             output_cap: Some(self.settings.output_cap()),
         };
         let end = self.guarded(|run| {
@@ -165,6 +166,8 @@ impl Run<'_> {
         self.mend_journal()?;
         Ok(match end {
             End::Done { code } => Ended::Code(code),
+            // Nothing of a suite's output is watched for a result.
+            End::Lingered => Ended::Code(0),
             End::KilledStuck { .. } => Ended::TimedOut,
             End::KilledByStop => Ended::Stopped,
             End::SpawnFailed { code, .. } => Ended::Unstartable(code),

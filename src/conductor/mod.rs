@@ -8,6 +8,7 @@ mod branch;
 mod candidate;
 mod checks;
 mod commits;
+mod deadlines;
 mod debris;
 mod edited;
 mod evidence;

@@ -293,7 +293,8 @@ impl Run<'_> {
             self.say(Kind::Resume, said)?;
             end = leaf::settle(&records, name, &id, None, &mut || self.glance())?;
         }
-        if leaf.role == Role::Planner && self.ready.is_none() && matches!(end, End::Done { .. }) {
+        let ended = matches!(end, End::Done { .. } | End::Lingered);
+        if leaf.role == Role::Planner && self.ready.is_none() && ended {
             return Ok(None);
         }
         let record = records

@@ -244,6 +244,13 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
             .say(format!("exited with code {code}")),
         LeafEnd::Stuck => entry(Kind::Exit, json!({ "end": "killed-stuck" }))
             .say("did not end in time: it is stuck, and is killed with all that it started"),
+        LeafEnd::Silent { detail } => entry(
+            Kind::Exit,
+            json!({ "end": "killed-stuck", "detail": detail }),
+        )
+        .say(format!(
+            "is stuck, and is killed with all that it started: {detail}"
+        )),
         LeafEnd::Stopped => {
             entry(Kind::Exit, json!({ "end": "killed-by-stop" })).say("is ended by the stop")
         }

@@ -2,9 +2,8 @@
 
 use super::Ask;
 use crate::agent::Wanted;
-use crate::config::{AgentEntry, Config, ForgeConfig, MAX_SECONDS};
+use crate::config::{AgentEntry, Config, ForgeConfig};
 use crate::forge::trust::Trust;
-use crate::git::WorkTree;
 use crate::machine::{Limits, RefactorWhen};
 use crate::role::Role;
 use std::path::Path;
@@ -18,9 +17,6 @@ pub(super) struct Settings {
     /// Whose text reaches prompts.
     pub(super) trust: Option<Trust>,
 }
-
-/// The shortest default timeout of a leaf.
-const LEAF_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// A suite's timeout is never shorter than this: three times a very quick suite is no measure.
 const SUITE_TIMEOUT_FLOOR: Duration = Duration::from_secs(120);
@@ -56,7 +52,15 @@ impl Settings {
         ];
         for (entry, flag) in roles {
             if let Some(name) = flag.as_ref().or(ask.agent.as_ref()) {
-                *entry = Some(AgentEntry::Name(absolute_command(name, &ask.folder)));
+                let name = absolute_command(name, &ask.folder);
+                *entry = Some(match entry {
+                    Some(entry) => entry.replaced_by(name),
+                    None => AgentEntry::Name(name),
+                });
+            }
+            // A flag stands above whatever the files say, of a role, too.
+            if let Some(AgentEntry::Table(table)) = entry {
+                table.timeout = table.timeout.filter(|_| ask.timeout.is_none());
             }
         }
         if let Some(command) = &ask.test_command {
@@ -104,19 +108,6 @@ impl Settings {
                 _ => RefactorWhen::Step,
             },
             plan_only,
-        }
-    }
-
-    /// How long a leaf may take.
-    pub(super) fn leaf_timeout(&self, tree: &WorkTree, issue: u64, suite_ms: u64) -> Duration {
-        let stored = || {
-            let file = tree.tdd().join(format!("issue-{issue}-timeout"));
-            let seconds = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
-            Some(seconds).filter(|s| (1..=MAX_SECONDS).contains(s))
-        };
-        match self.config.limits.timeout.or_else(stored) {
-            Some(seconds) => Duration::from_secs(seconds),
-            None => LEAF_TIMEOUT.max(Duration::from_millis(suite_ms.saturating_mul(4))),
         }
     }
 
@@ -178,15 +169,19 @@ impl Settings {
         self.config.plan.no_test.as_deref() == Some("forbid")
     }
 
+    pub(super) fn entry(&self, role: Role) -> Option<&AgentEntry> {
+        let agents = &self.config.agents;
+        match role {
+            Role::Planner => agents.planner.as_ref(),
+            Role::Developer => agents.developer.as_ref(),
+            Role::Verifier => agents.verifier.as_ref(),
+        }
+    }
+
     /// The agent that a role wants.
     pub(super) fn agent(&self, role: Role) -> Wanted {
         let agents = &self.config.agents;
-        let entry = match role {
-            Role::Planner => &agents.planner,
-            Role::Developer => &agents.developer,
-            Role::Verifier => &agents.verifier,
-        };
-        let mut wanted = match entry {
+        let mut wanted = match self.entry(role) {
             // Without a word about it, an agent named `command` in the file serves every role.
             None if agents.command.is_some() => Wanted {
                 name: "command".into(),
@@ -198,10 +193,10 @@ impl Settings {
                 name: name.clone(),
                 ..Wanted::default()
             },
-            Some(AgentEntry::Table { r#use, model, args }) => Wanted {
-                name: r#use.clone(),
-                model: model.clone(),
-                args: args.clone(),
+            Some(AgentEntry::Table(table)) => Wanted {
+                name: table.r#use.clone(),
+                model: table.model.clone(),
+                args: table.args.clone(),
                 ..Wanted::default()
             },
         };

@@ -1,12 +1,11 @@
 //! What the configuration files may say. An unknown key is an error that names the nearest known one.
 
+use super::agents::Agents;
+use super::ranges::{MAX_SECONDS, within};
 use crate::suite::TestPaths;
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// The longest that any time may be set to: a year of seconds. Beyond it clocks overflow before anybody waits.
-pub const MAX_SECONDS: u64 = 366 * 24 * 60 * 60;
 
 /// The largest size that may be set: a TiB, in MiB.
 const MAX_MIB: u64 = 1 << 20;
@@ -84,6 +83,14 @@ pub struct Ground {
 pub struct LimitsTable {
     /// Seconds that a leaf may take; default max(900, four times the suite).
     pub timeout: Option<u64>,
+    /// Seconds until a leaf that streams must have written something (120).
+    pub first_sign: Option<u64>,
+    /// Seconds that a leaf that streams may be silent (480).
+    pub idle: Option<u64>,
+    /// Seconds that a leaf that streams may go on after its final result (30).
+    pub lingering: Option<u64>,
+    /// Seconds that whatever is ended has between TERM and KILL (5).
+    pub grace: Option<u64>,
     /// Relaunches of a leaf that was killed as stuck (2).
     pub stuck_retries: Option<u32>,
     /// Revisions of a phase (3).
@@ -150,46 +157,6 @@ pub struct ForgeTable {
     pub trust: Option<String>,
 }
 
-/// Which agent has which role.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Agents {
-    /// Splits the issue.
-    pub planner: Option<AgentEntry>,
-    /// Writes tests and code.
-    pub developer: Option<AgentEntry>,
-    /// Judges.
-    pub verifier: Option<AgentEntry>,
-    /// What the name `command` runs.
-    pub command: Option<CommandAgent>,
-}
-
-/// What the name `command` runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandAgent {
-    /// Program and arguments.
-    pub argv: Vec<String>,
-}
-
-/// A role's agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum AgentEntry {
-    /// Its name.
-    Name(String),
-    /// Its name and more.
-    Table {
-        /// The agent's name.
-        r#use: String,
-        /// The model.
-        model: Option<String>,
-        /// Further arguments.
-        #[serde(default)]
-        args: Vec<String>,
-    },
-}
-
 impl Config {
     /// The forge's address, if one is configured.
     pub fn forge_address(&self) -> Option<&str> {
@@ -250,10 +217,15 @@ impl Config {
                 ));
             }
         }
+        self.agents.check()?;
         let limits = &self.limits;
         let quoted = limits.tail_kib.map(|kib| kib as u64);
         for (key, value, least, most) in [
             ("limits.timeout", limits.timeout, 1, MAX_SECONDS),
+            ("limits.first_sign", limits.first_sign, 1, MAX_SECONDS),
+            ("limits.idle", limits.idle, 1, MAX_SECONDS),
+            ("limits.lingering", limits.lingering, 0, MAX_SECONDS),
+            ("limits.grace", limits.grace, 0, MAX_SECONDS),
             ("limits.hook_timeout", limits.hook_timeout, 1, MAX_SECONDS),
             ("tests.timeout", self.tests.timeout, 1, MAX_SECONDS),
             (
@@ -266,13 +238,7 @@ impl Config {
             ("limits.output_mib", limits.output_mib, 0, MAX_MIB),
             ("limits.tail_kib", quoted, 0, MAX_KIB),
         ] {
-            if let Some(value) = value
-                && !(least..=most).contains(&value)
-            {
-                return Err(anyhow!(
-                    "the configuration says {key} = {value}; it may be {least} to {most}"
-                ));
-            }
+            within(key, value, least, most)?;
         }
         TestPaths::new(&self.tests.paths, "").map(drop)
     }

@@ -2,11 +2,14 @@
 //!
 //! Flags and `VERI_*` variables stand above both; the door puts them on top.
 
+mod agents;
 mod env;
 mod file;
+mod ranges;
 
+pub use agents::{AgentEntry, AgentTable, Agents, CommandAgent};
 pub use env::Env;
 pub use file::{
-    AgentEntry, Agents, Commit, Config, Cycle, ForgeConfig, ForgeTable, Ground, LimitsTable,
-    MAX_SECONDS, PlanTable, Tests, load,
+    Commit, Config, Cycle, ForgeConfig, ForgeTable, Ground, LimitsTable, PlanTable, Tests, load,
 };
+pub use ranges::MAX_SECONDS;

@@ -11,7 +11,13 @@ pub enum KillWhy {
     Stop,
     /// Its wall time is over.
     Wall,
-    /// A watchdog of the conductor saw no sign of life.
+    /// It gave no first sign of life in time.
+    FirstSign,
+    /// It was silent for too long.
+    Idle,
+    /// It had given its final result, and did not end.
+    Lingering,
+    /// One of the deadlines, and which is not known: an earlier version's word, or a damaged record.
     Stuck,
 }
 
@@ -21,6 +27,9 @@ impl KillWhy {
         match self {
             KillWhy::Stop => "stop",
             KillWhy::Wall => "wall",
+            KillWhy::FirstSign => "first-sign",
+            KillWhy::Idle => "idle",
+            KillWhy::Lingering => "lingering",
             KillWhy::Stuck => "stuck",
         }
     }
@@ -40,6 +49,8 @@ pub enum End {
         /// Its exit code.
         code: i32,
     },
+    /// It had given its final result, and we ended it since it did not go: it has answered.
+    Lingered,
     /// A deadline or watchdog of ours ended it.
     KilledStuck {
         /// Which one.
@@ -71,7 +82,7 @@ impl End {
     /// The exit code of `veri leaf run` and `veri leaf wait`.
     pub fn exit_code(&self) -> u8 {
         match self {
-            End::Done { code: 0 } => 0,
+            End::Done { code: 0 } | End::Lingered => 0,
             End::Done { .. } | End::SpawnFailed { .. } => 1,
             End::StillRunning => 3,
             End::KilledStuck { .. }
@@ -87,6 +98,7 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             End::Done { code } => write!(f, "done({code})"),
+            End::Lingered => f.write_str("done (lingered after its result, and was ended)"),
             End::KilledStuck { why } => write!(f, "killed-stuck ({why})"),
             End::KilledByStop => f.write_str("killed-by-stop"),
             End::KilledExternal { signal: Some(n) } => write!(f, "killed-external (signal {n})"),

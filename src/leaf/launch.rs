@@ -27,10 +27,6 @@ const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 /// The time between two questions to `tick`, and the longest that a stop request goes unnoticed.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
-/// How much longer than wall and grace a shim may take before it is itself taken for hung: more than its
-/// sweeps take at their longest.
-const BACKSTOP: Duration = Duration::from_secs(30);
-
 /// A leaf that this program has launched.
 #[derive(Debug)]
 pub struct Running {
@@ -79,7 +75,7 @@ pub fn start(records: &Records, spec: &Spec) -> anyhow::Result<Running> {
         launch: spec.launch,
         shim,
         handle,
-        hung_at: hung_after(spec.wall.saturating_add(spec.grace)),
+        hung_at: hung_after(records, spec.wall.saturating_add(spec.grace)),
         grace: spec.grace,
         asked: false,
         ended: None,
@@ -245,7 +241,10 @@ impl Running {
     /// When the reason cannot be written down: then nothing is signalled.
     pub fn kill(&mut self, why: KillWhy) -> anyhow::Result<()> {
         self.asked = true;
-        self.hung_at = hung_after(self.grace).into_iter().chain(self.hung_at).min();
+        self.hung_at = hung_after(&self.records, self.grace)
+            .into_iter()
+            .chain(self.hung_at)
+            .min();
         ask(&self.records, &self.launch, &self.handle, why)
     }
 
@@ -330,8 +329,8 @@ impl Drop for Running {
 }
 
 /// When a shim is taken for hung whose leaf may run so long, grace included; None: never.
-pub(super) fn hung_after(longest: Duration) -> Option<Instant> {
-    Instant::now().checked_add(longest.saturating_add(BACKSTOP))
+pub(super) fn hung_after(records: &Records, longest: Duration) -> Option<Instant> {
+    Instant::now().checked_add(longest.saturating_add(records.backstop()))
 }
 
 /// Ends a shim that did not keep its own deadline (stopped, or stuck on a dead disk): its leaf dies with it,

@@ -1,7 +1,7 @@
 //! The supervisor: one leaf, its whole process tree, and the truth about how it ended.
 //!
 //! A launch goes through a shim: this very program, executed again as a small single-threaded process that
-//! outlives the conductor. The shim alone enforces the wall deadline, sweeps the tree and records the end,
+//! outlives the conductor. The shim alone enforces the deadlines, sweeps the tree and records the end,
 //! so that the same answer is there whoever comes to read it.
 //!
 //! - `spec`, `end`: what is asked for, and how it ended
@@ -9,6 +9,8 @@
 //! - `outcome`: from records to an end
 //! - `launch`: starting a leaf and waiting for it
 //! - `settle`: taking up or reading a launch that somebody else started; ending one; listing
+//! - `watch`: the deadlines, as a pure clockwork; `signs`: what an agent's `lines` mean to them, as data; `senses`: what the
+//!   shim sees and hears for them
 //! - `shim`: what runs between the conductor and the leaf
 //! - `signals`: the shim takes its signals one by one
 //! - `sweep`: ending whole trees
@@ -25,23 +27,29 @@
 
 mod end;
 mod launch;
+mod lines;
 mod outcome;
 mod output;
 mod process;
 mod raw;
 mod records;
+mod senses;
 mod settle;
 mod shim;
 mod signals;
+mod signs;
 mod spec;
 mod sweep;
 mod sys;
+mod watch;
 
 pub use end::{End, KillWhy};
 pub use launch::{Running, start};
 pub use records::{Bytes, Exit, Records, Started};
 pub use settle::{Killed, Listed, kill, list, settle, settle_newest};
 pub use shim::{SHIM_COMMAND, shim_main};
+pub use signs::{Means, Pointer, Sign, Stands, Wait};
 pub use spec::{AlreadyRunning, BadName, DEFAULT_GRACE, LAUNCH_VAR, LaunchId, Spec, check_name};
 pub use sweep::{Swept, sweep_launch, take_in_orphans};
 pub(crate) use sys::unblocked_and_dying_with_parent;
+pub use watch::Watch;

@@ -41,6 +41,7 @@ pub(super) fn classify(
 ) -> End {
     let ours = |why| match why {
         KillWhy::Stop => End::KilledByStop,
+        KillWhy::Lingering => End::Lingered,
         why => End::KilledStuck { why },
     };
     let external = |signal| match held {
@@ -86,6 +87,7 @@ mod tests {
             signal,
             signalled_by_us: false,
             why: None,
+            lingered: false,
             signalled_by_others: false,
             spawn_error: None,
             wall_ms: 0,
@@ -110,11 +112,15 @@ mod tests {
         let stuck = |why| End::KilledStuck { why };
         let external = |signal| End::KilledExternal { signal };
         let (wall, stop) = (Some(KillWhy::Wall), Some(KillWhy::Stop));
+        let (idle, late) = (Some(KillWhy::Idle), Some(KillWhy::Lingering));
         for (record, intent, started, held, end) in [
             (Some(done.clone()), None, true, true, End::Done { code: 0 }),
             (Some(done.clone()), None, true, false, End::Done { code: 0 }),
             (Some(done.clone()), stop, true, true, End::Done { code: 0 }),
             (Some(ours(wall)), wall, true, false, stuck(KillWhy::Wall)),
+            (Some(ours(idle)), idle, true, false, stuck(KillWhy::Idle)),
+            (Some(ours(late)), late, true, true, End::Lingered),
+            (None, late, true, false, End::Lingered),
             (Some(ours(None)), None, true, true, stuck(KillWhy::Stuck)),
             (Some(ours(stop)), stop, true, true, End::KilledByStop),
             (Some(died.clone()), None, true, true, external(Some(9))),

@@ -14,10 +14,15 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// The most that is read of a record, in bytes: a leaf of the same user could have put anything there.
 const RECORD_LIMIT: u64 = 1024 * 1024;
+
+/// How much longer than wall and grace a shim may take before it is itself taken for hung: more than its
+/// sweeps take at their longest.
+const BACKSTOP: Duration = Duration::from_secs(30);
 
 /// The version of the records' format.
 pub(super) const VERSION: u32 = 1;
@@ -27,6 +32,7 @@ pub(super) const VERSION: u32 = 1;
 pub struct Records {
     dir: PathBuf,
     shim: PathBuf,
+    backstop: Duration,
 }
 
 impl Records {
@@ -46,6 +52,7 @@ impl Records {
             dir: std::path::absolute(dir.as_ref())
                 .with_context(|| format!("cannot find {}", dir.as_ref().display()))?,
             shim,
+            backstop: BACKSTOP,
         })
     }
 
@@ -55,6 +62,15 @@ impl Records {
             shim: shim.into(),
             ..self
         }
+    }
+
+    /// The same records with shims taken for hung when they take so much longer than wall and grace.
+    pub fn with_backstop(self, backstop: Duration) -> Records {
+        Records { backstop, ..self }
+    }
+
+    pub(super) fn backstop(&self) -> Duration {
+        self.backstop
     }
 
     /// The folder.
@@ -255,6 +271,9 @@ pub struct Exit {
     pub signalled_by_us: bool,
     /// Why veri ended it.
     pub why: Option<KillWhy>,
+    /// Whether it was ended after its final result, which counts: it has answered.
+    #[serde(default)]
+    pub lingered: bool,
     /// Somebody else's signal to the shim had the leaf ended, whatever the leaf then made of it.
     pub signalled_by_others: bool,
     /// Why the program could not be started; `code` is then 127 (not found) or 126.

@@ -59,7 +59,7 @@ pub fn settle(
             Some((started, shim)) => {
                 let hung_at = hung_at.get_or_insert_with(|| {
                     let millis = started.wall_ms.saturating_add(started.grace_ms);
-                    hung_after(Duration::from_millis(millis))
+                    hung_after(records, Duration::from_millis(millis))
                 });
                 if hung_at.is_some_and(|at| Instant::now() >= at) {
                     end_hung(records, launch, &shim)?;
@@ -71,7 +71,7 @@ pub fn settle(
                 }
                 if !asked && let Some(why) = tick() {
                     asked = true;
-                    let after = hung_after(Duration::from_millis(started.grace_ms));
+                    let after = hung_after(records, Duration::from_millis(started.grace_ms));
                     *hung_at = after.into_iter().chain(*hung_at).min();
                     ask(records, launch, &shim, why)?;
                 }

@@ -1,5 +1,5 @@
 //! What runs between the conductor and the leaf: a small single-threaded process, this program executed
-//! again. It outlives the conductor, holds the leaf's lock, enforces the wall time, sweeps the tree after
+//! again. It outlives the conductor, holds the leaf's lock, enforces the deadlines, sweeps the tree after
 //! every end and records the truth.
 //!
 //! It gets what it needs through its three standard streams, so that the launcher has no descriptor to make
@@ -11,10 +11,12 @@ use super::output::{self, Output};
 use super::process::{self, Stat};
 use super::raw::Raw;
 use super::records::{self, Bytes, Exit, Records, Started, VERSION};
+use super::senses::Senses;
 use super::signals::Signals;
 use super::spec::{LAUNCH_VAR, LaunchId, Spec};
 use super::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
 use super::sys;
+use super::watch::Orders;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -56,6 +59,7 @@ pub(super) struct Order {
     stderr: Raw,
     wall_ms: u64,
     grace_ms: u64,
+    watch: Option<Orders>,
     output_cap: Option<u64>,
 }
 
@@ -77,6 +81,7 @@ impl Order {
             stderr: Raw::new(&spec.stderr),
             wall_ms: millis(spec.wall),
             grace_ms: millis(spec.grace),
+            watch: spec.watch.as_ref().map(Orders::from),
             output_cap: spec.output_cap,
         }
     }
@@ -209,11 +214,23 @@ impl Shim {
         outputs: &mut [Output],
         began: Instant,
     ) -> io::Result<Option<Cause>> {
-        let wall = Duration::from_millis(self.order.wall_ms);
+        let order = &self.order;
+        let wall = Duration::from_millis(order.wall_ms);
+        let orders = order.watch.as_ref();
+        let mut senses = Senses::new(tree.leaf(), began, wall, orders, order.stdout.path());
         let mut look = LOOKS.0;
         loop {
-            let left = wall.saturating_sub(began.elapsed());
-            let signal = self.signals.wait(left.min(look))?;
+            let wait = match senses.look(outputs, look) {
+                ControlFlow::Continue(wait) => wait,
+                ControlFlow::Break(why) => {
+                    // Whoever finds the leaf dead and no record must know whose signal it was. When it cannot be
+                    // written the record at the end still says so.
+                    let _ = self.records.intend_kill(&order.launch, why);
+                    tree.reap()?;
+                    return Ok(tree.status().is_none().then_some(Cause::Ours(why)));
+                }
+            };
+            let signal = self.signals.wait(wait)?;
             // First of all: a leaf that has ended by itself was ended by nobody.
             tree.reap()?;
             if tree.status().is_some() {
@@ -222,18 +239,12 @@ impl Shim {
             match signal {
                 Some(Signal::SIGCHLD) | None => {}
                 Some(signal) => {
-                    let intent = self.records.kill_intent(&self.order.launch);
+                    let intent = self.records.kill_intent(&order.launch);
                     return Ok(Some(match intent {
                         Ok(Some(why)) => Cause::Ours(why),
                         _ => Cause::External(signal),
                     }));
                 }
-            }
-            if began.elapsed() >= wall {
-                // Whoever finds the leaf dead and no record must know whose signal it was. When it cannot be
-                // written the record at the end still says so.
-                let _ = self.records.intend_kill(&self.order.launch, KillWhy::Wall);
-                return Ok(Some(Cause::Ours(KillWhy::Wall)));
             }
             let mut grown = false;
             for output in &mut *outputs {
@@ -355,6 +366,7 @@ impl Shim {
             Some(Cause::Ours(why)) => {
                 exit.signalled_by_us = true;
                 exit.why = Some(why);
+                exit.lingered = why == KillWhy::Lingering;
             }
             Some(Cause::External(signal)) => {
                 exit.signalled_by_others = true;
@@ -383,6 +395,7 @@ impl Shim {
             signal: None,
             signalled_by_us: false,
             why: None,
+            lingered: false,
             signalled_by_others: false,
             spawn_error: None,
             wall_ms: 0,

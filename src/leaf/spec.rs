@@ -1,5 +1,6 @@
 //! One launch as it is asked for.
 
+use super::watch::Watch;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -87,6 +88,8 @@ pub struct Spec {
     pub wall: Duration,
     /// The time between TERM and KILL when a leaf is ended.
     pub grace: Duration,
+    /// Further deadlines, for leaves that stream what they do; None: the wall time alone, they may be silent to the end.
+    pub watch: Option<Watch>,
     /// Disk that each output file may take, in bytes; beyond it the middle is removed and the leaf goes on.
     pub output_cap: Option<u64>,
 }

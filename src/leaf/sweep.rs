@@ -63,6 +63,10 @@ impl Tree {
         }
     }
 
+    pub(super) fn leaf(&self) -> Pid {
+        self.leaf
+    }
+
     /// How the leaf ended; None while it has not been reaped.
     pub(super) fn status(&self) -> Option<WaitStatus> {
         self.status

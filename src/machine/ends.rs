@@ -68,17 +68,22 @@ pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
         LeafEnd::Answered(_)
         | LeafEnd::Malformed { .. }
         | LeafEnd::Failed { .. }
-        | LeafEnd::Stuck => {}
+        | LeafEnd::Stuck
+        | LeafEnd::Silent { .. } => {}
     }
 }
 
-pub(super) fn stuck_bail(who: &str, launches: u32) -> Bail {
+/// A leaf was ended by us more often than its budget allows; `last` is how it ended the last time.
+pub(super) fn stuck_bail(who: &str, launches: u32, last: &LeafEnd) -> Bail {
+    let raise = match last {
+        LeafEnd::Silent { detail } => format!("The last time {detail}: raise that"),
+        _ => "Raise the leaf timeout (--timeout, VERI_TIMEOUT)".to_owned(),
+    };
     Bail::new(
         Cause::KilledStuck,
         format!(
-            "{who} was killed as stuck in each of {launches} launches. Raise the leaf timeout \
-             (--timeout, VERI_TIMEOUT) or limits.stuck_retries, or look at what it waits for; then \
-             run the same command again."
+            "{who} was killed as stuck in each of {launches} launches. {raise} or \
+             limits.stuck_retries, or look at what it waits for; then run the same command again."
         ),
     )
 }

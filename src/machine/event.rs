@@ -129,8 +129,13 @@ pub enum LeafEnd {
         /// The code.
         code: i32,
     },
-    /// A deadline of ours ended it.
+    /// Its wall time was over: we ended it.
     Stuck,
+    /// It gave no sign of life for longer than it may: we ended it. Counts as stuck.
+    Silent {
+        /// Which deadline it passed, and what sets that.
+        detail: String,
+    },
     /// A stop of mode now ended it.
     Stopped,
     /// It was not launched, because a stop was asked for.

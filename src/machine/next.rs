@@ -209,10 +209,10 @@ fn planner_ended(state: &mut State, ended: LeafEnd) {
             let reason = format!("the planner exited with code {code}");
             planner_ended(state, LeafEnd::Malformed { reason });
         }
-        LeafEnd::Stuck => {
+        LeafEnd::Stuck | LeafEnd::Silent { .. } => {
             state.planner.stuck += 1;
             if state.planner.stuck > state.limits.stuck_retries {
-                let bail = stuck_bail("the planner", state.planner.stuck);
+                let bail = stuck_bail("the planner", state.planner.stuck, &ended);
                 end(state, Ending::Bailed(bail));
             }
         }

@@ -122,7 +122,8 @@ fn developer_ended(state: &mut State, work: &mut Work, ended: LeafEnd) -> bool {
         LeafEnd::Answered(_)
         | LeafEnd::Malformed { .. }
         | LeafEnd::Failed { .. }
-        | LeafEnd::Stuck => false,
+        | LeafEnd::Stuck
+        | LeafEnd::Silent { .. } => false,
     };
     match ended {
         LeafEnd::Answered(Answer::NeedsUser { question }) => {
@@ -140,10 +141,10 @@ fn developer_ended(state: &mut State, work: &mut Work, ended: LeafEnd) -> bool {
                 Vec::new(),
             );
         }
-        LeafEnd::Stuck => {
+        LeafEnd::Stuck | LeafEnd::Silent { .. } => {
             work.stuck += 1;
             if work.stuck > state.limits.stuck_retries {
-                out_of_launches(state, work, "the developer");
+                out_of_launches(state, work, "the developer", &ended);
             }
         }
         other => not_of_the_leaf(state, other),
@@ -314,10 +315,10 @@ fn verifier_ended(
             }
             false
         }
-        LeafEnd::Stuck => {
+        LeafEnd::Stuck | LeafEnd::Silent { .. } => {
             work.stuck += 1;
             if work.stuck > state.limits.stuck_retries {
-                out_of_launches(state, work, "the verifier");
+                out_of_launches(state, work, "the verifier", &ended);
             }
             false
         }
@@ -427,8 +428,12 @@ pub(super) fn send_back(work: &mut Work, feedback: Feedback) {
     work.feedback = Some(feedback);
 }
 
-fn out_of_launches(state: &mut State, work: &mut Work, who: &str) {
-    let bail = stuck_bail(&format!("{who} of {}", work.claim.phase()), work.stuck);
+fn out_of_launches(state: &mut State, work: &mut Work, who: &str, last: &LeafEnd) {
+    let bail = stuck_bail(
+        &format!("{who} of {}", work.claim.phase()),
+        work.stuck,
+        last,
+    );
     if work.claim == Claim::Refactor {
         drop_refactor(work, bail.detail);
     } else {

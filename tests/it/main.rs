@@ -19,6 +19,7 @@ mod clean;
 mod cleaning;
 mod contracts;
 mod crash;
+mod deadlines;
 mod demo;
 mod developer;
 mod difference;

@@ -37,7 +37,7 @@ impl Run<'_> {
         self.furnish(start)?;
         let records = self.records()?;
         let files = Files::below(&records, &id);
-        let timeout = self.leaf_timeout()?;
+        let deadlines = self.deadlines(leaf.role)?;
         let declared = self.declared_env();
         let work = self
             .state
@@ -49,7 +49,8 @@ impl Run<'_> {
         let setback = work.feedback.as_ref().map(setback);
         let cut_short = match (leaf.launch > 1, work.cut_off) {
             (_, true) => Some(CutShort::CutOff),
-            (true, false) => Some(CutShort::Stuck(timeout.as_secs())),
+            (true, false) if self.was_silent() => Some(CutShort::Silent),
+            (true, false) => Some(CutShort::Stuck(deadlines.wall.as_secs())),
             (false, false) => None,
         };
         // What is in the working tree need not be looked for.
@@ -92,11 +93,11 @@ impl Run<'_> {
                 kept: kept.as_ref(),
             },
         )?;
-        let place = self.place(&files, self.tree.path(), timeout, &declared)?;
+        let place = self.place(&files, self.tree.path(), deadlines.wall, &declared)?;
         let launch = agent::developer_launch(&ready.agents.developer, &prompt, &place)?;
         // From here on, what the leaf does to the repository itself can be told and undone.
         self.guard = Some(self.tree.guard()?);
-        self.run_leaf(leaf, &launch, id, None, timeout, &records)
+        self.run_leaf(leaf, &launch, id, None, &deadlines, &records)
     }
 
     /// Where the newest work was put since a developer last answered or work on the step began, by the journal.

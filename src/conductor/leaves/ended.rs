@@ -27,9 +27,16 @@ impl Run<'_> {
     ) -> Result<(Event, Value)> {
         let ended = match end {
             End::Done { code } => self.answer(leaf, *code, stdout, nonce)?,
+            // It had given its result: how it was made to go says nothing of that.
+            End::Lingered => self.answer(leaf, 0, stdout, nonce)?,
             // A stop that came while the deadline passed is a stop, not a stuck leaf.
             End::KilledStuck { .. } if self.stop_mode() == Some(StopMode::Now) => LeafEnd::Stopped,
-            End::KilledStuck { .. } => LeafEnd::Stuck,
+            End::KilledStuck { why } => {
+                let deadlines = self.settings.deadlines(leaf.role, None, 0);
+                deadlines
+                    .silence(*why)
+                    .map_or(LeafEnd::Stuck, |detail| LeafEnd::Silent { detail })
+            }
             End::KilledByStop => LeafEnd::Stopped,
             End::KilledExternal { signal } => LeafEnd::External {
                 detail: format!(
@@ -61,7 +68,11 @@ impl Run<'_> {
         if let LeafEnd::Answered(Answer::Approve { .. }) = ended {
             self.seen.approved = leaf.candidate.as_ref().and_then(|t| oid(Some(t)).ok());
         }
-        Ok((Event::LeafEnded(ended), json!({ "record": record })))
+        let mut fields = json!({ "record": record });
+        if *end == End::Lingered {
+            fields["lingered"] = Value::Bool(true);
+        }
+        Ok((Event::LeafEnded(ended), fields))
     }
 
     fn answer(

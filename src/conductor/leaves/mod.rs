@@ -14,6 +14,7 @@ mod verifier;
 
 use crate::agent::Place;
 use crate::cause::{Bail, Cause};
+use crate::conductor::deadlines::{self, Deadlines};
 use crate::conductor::launch_files::Files;
 use crate::conductor::run::Run;
 use crate::leaf::{LaunchId, Records};
@@ -102,10 +103,12 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn leaf_timeout(&self) -> Result<Duration> {
+    /// How long a leaf of a role may take.
+    pub(in crate::conductor) fn deadlines(&self, role: Role) -> Result<Deadlines> {
+        let stored = deadlines::stored(&self.tree.tdd(), self.issue_number);
         Ok(self
             .settings
-            .leaf_timeout(&self.tree, self.issue_number, self.ready()?.suite_ms))
+            .deadlines(role, stored, self.ready()?.suite_ms))
     }
 
     pub(super) fn skill_commit(&self) -> Result<Oid> {

@@ -16,7 +16,7 @@ impl Run<'_> {
         let base = tree::of_commit(self.tree.git2(), self.ready()?.base.commit)?;
         let nonce = agent::fresh_nonce()?;
         self.bring_ground(base)?;
-        let timeout = self.leaf_timeout()?;
+        let deadlines = self.deadlines(leaf.role)?;
         let records = self.records()?;
         let files = Files::below(&records, &id);
         let declared = self.declared_env();
@@ -39,9 +39,9 @@ impl Run<'_> {
                 previous_error: previous.as_deref(),
             },
         )?;
-        let place = self.place(&files, ready.ground.path(), timeout, &declared)?;
+        let place = self.place(&files, ready.ground.path(), deadlines.wall, &declared)?;
         let launch = agent::planner_launch(&ready.agents.planner, &prompt, &place)?;
-        self.run_leaf(leaf, &launch, id, Some(&nonce), timeout, &records)
+        self.run_leaf(leaf, &launch, id, Some(&nonce), &deadlines, &records)
     }
 
     pub(super) fn planned(&self, text: &str, nonce: &str) -> Result<LeafEnd> {

@@ -1,6 +1,7 @@
 //! One launch: journalled, started, waited for.
 
 use crate::agent::Launch;
+use crate::conductor::deadlines::Deadlines;
 use crate::conductor::record::{Entry, of_leaf};
 use crate::conductor::run::Run;
 use crate::event::Kind;
@@ -14,8 +15,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The grace between TERM and KILL.
-const GRACE: Duration = leaf::DEFAULT_GRACE;
+/// How long a leaf that cannot be waited for has beyond its grace until it is left to its own deadline.
+const AFTER_GRACE: Duration = Duration::from_secs(5);
 
 impl Run<'_> {
     /// Journals the launch, starts it, waits, and reads the answer.
@@ -25,7 +26,7 @@ impl Run<'_> {
         launch: &Launch,
         id: LaunchId,
         nonce: Option<&Nonce>,
-        timeout: Duration,
+        deadlines: &Deadlines,
         records: &Records,
     ) -> Result<(Event, Value)> {
         let name = leaf_name(leaf.role, leaf.phase);
@@ -34,6 +35,7 @@ impl Run<'_> {
             "launch": id.as_str(),
             "leaf": name,
             "relaunch": leaf.launch - 1,
+            "deadlines": deadlines.told(launch.streaming().is_some()),
             "stdout": launch.stdout().to_string_lossy(),
             "nonce": nonce.map(Nonce::as_str),
             "head": (leaf.role == Role::Developer).then(|| self.tree.head().map(|h| h.to_string())).transpose()?,
@@ -54,8 +56,9 @@ impl Run<'_> {
             stdin: Some(launch.stdin().to_owned()),
             stdout: launch.stdout().to_owned(),
             stderr: launch.stderr().to_owned(),
-            wall: timeout,
-            grace: GRACE,
+            wall: deadlines.wall,
+            grace: deadlines.grace,
+            watch: deadlines.watch(launch.streaming()),
             output_cap: Some(self.settings.output_cap()),
         };
         self.crash_point("launching");
@@ -94,7 +97,7 @@ impl Run<'_> {
             drop(leaf::settle_newest(
                 records,
                 name,
-                Some(2 * GRACE),
+                Some(AFTER_GRACE + self.settings.grace()),
                 &mut || None,
             ));
         }

@@ -1,6 +1,7 @@
 //! What a developer starts from, and what becomes of work that was cut off.
 
 use super::oid;
+use crate::conductor::pick_up::is;
 use crate::conductor::record::Entry;
 use crate::conductor::run::Run;
 use crate::event::Kind;
@@ -46,6 +47,13 @@ impl Run<'_> {
             return Ok(None);
         }
         self.tree.discard(self.issue_number, now, why)
+    }
+
+    /// Whether the last leaf was ended because it gave no sign of life, by the journal.
+    pub(super) fn was_silent(&self) -> bool {
+        let last = self.lines.iter().rev().find(|l| is(l, "leaf-ended"));
+        last.and_then(|l| l.fields.get("input")?.get("leaf-ended")?.get("silent"))
+            .is_some()
     }
 
     /// The line that says where work is that is not in the working tree any more.

@@ -34,7 +34,7 @@ impl Run<'_> {
         };
         let base = (work.claim == Claim::Refactor).then_some(head);
         let mut verify = self.verify_ground(candidate, base)?;
-        let timeout = self.leaf_timeout()?;
+        let deadlines = self.deadlines(leaf.role)?;
         let records = self.records()?;
         let temp = self.verifier_temp(&id);
         let files = Files::in_temp(&temp);
@@ -72,7 +72,7 @@ impl Run<'_> {
             hidden: &hidden,
             temp: &temp,
         };
-        let place = self.place(&files, verify.path(), timeout, &declared)?;
+        let place = self.place(&files, verify.path(), deadlines.wall, &declared)?;
         let launch = agent::verifier_launch(
             &ready.agents.verifier,
             &prompt,
@@ -81,7 +81,14 @@ impl Run<'_> {
             &seclusion,
             &place,
         )?;
-        let outcome = self.run_leaf(leaf, &launch, id.clone(), Some(&nonce), timeout, &records);
+        let outcome = self.run_leaf(
+            leaf,
+            &launch,
+            id.clone(),
+            Some(&nonce),
+            &deadlines,
+            &records,
+        );
         files.keep(&records, &id);
         outcome
     }

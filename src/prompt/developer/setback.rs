@@ -32,6 +32,8 @@ pub enum Setback {
 pub enum CutShort {
     /// The developer was ended at its deadline of so many seconds.
     Stuck(u64),
+    /// The developer was ended because it gave no sign of life.
+    Silent,
     /// The launch was lost, stopped or killed before it ended.
     CutOff,
 }
@@ -87,6 +89,9 @@ impl CutShort {
                 "The last launch did not end within {seconds} seconds and was killed. Work in smaller pieces, and run nothing \
                  that waits for input or does not end by itself."
             ),
+            CutShort::Silent => "The last launch gave no sign of life for too long and was killed. Run nothing that waits for \
+                 input or is silent without end."
+                .to_owned(),
             CutShort::CutOff => {
                 "The last launch was cut off before it ended, through no fault of the work."
                     .to_owned()

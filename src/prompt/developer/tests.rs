@@ -238,6 +238,7 @@ fn reasons_counterexamples_kept_work_and_the_last_words_reach_the_developer_as_d
 fn a_launch_that_was_cut_short_is_told_beside_the_reasons_of_the_last_refusal() {
     for (cut_short, part) in [
         (CutShort::Stuck(900), "within 900 seconds"),
+        (CutShort::Silent, "no sign of life"),
         (CutShort::CutOff, "cut off"),
     ] {
         for refused in [true, false] {

@@ -101,12 +101,7 @@ fn somebody_elses_signal_to_the_shim_ends_the_leaf_and_is_not_ours() {
 fn a_stop_ends_the_leaf_and_is_told_from_a_watchdog() {
     for (why, expected) in [
         (KillWhy::Stop, End::KilledByStop),
-        (
-            KillWhy::Stuck,
-            End::KilledStuck {
-                why: KillWhy::Stuck,
-            },
-        ),
+        (KillWhy::Idle, End::KilledStuck { why: KillWhy::Idle }),
     ] {
         let house = House::new();
         let mut running =

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // the helpers of tests are tests, too
 
 mod command;
+mod deadlines;
 mod ends;
 mod journal;
 mod streams;
@@ -59,6 +60,7 @@ impl House {
             stderr: self.records.err("develop-red"),
             wall: PATIENCE * 2,
             grace: Duration::from_millis(200),
+            watch: None,
             output_cap: None,
         }
     }

@@ -19,7 +19,7 @@ fn nothing_is_left_of_a_hanging_leaf_with_a_daemon_in_its_own_session() {
     let mut running = leaf::start(&house.records, &spec).unwrap();
     let (daemon, bare, leaf) = (house.pid("daemon"), house.pid("bare"), house.pid("leaf"));
     assert!(alive(daemon) && alive(bare));
-    let stuck = KillWhy::Stuck;
+    let stuck = KillWhy::Idle;
     let end = running.wait(Some(PATIENCE), &mut || Some(stuck)).unwrap();
     assert_eq!(end, End::KilledStuck { why: stuck });
     // Already, not soon.
