@@ -5,6 +5,7 @@ use super::sys;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -60,19 +61,19 @@ fn pids() -> impl Iterator<Item = Pid> {
         .map(Pid::from_raw)
 }
 
-/// All descendants of a process, out of one look at all processes.
+/// All descendants of a process, out of one look at all processes; linear in their number.
 pub(super) fn descendants(of: Pid, all: &[Stat]) -> Vec<Stat> {
-    let mut found: Vec<Stat> = all.iter().filter(|s| s.parent == of).copied().collect();
+    let mut children: HashMap<Pid, Vec<Stat>> = HashMap::new();
+    for stat in all {
+        children.entry(stat.parent).or_default().push(*stat);
+    }
+    let mut found = children.remove(&of).unwrap_or_default();
     let mut next = 0;
-    // Ends: a process has one parent, so each of `all` is added once at most; the look is not atomic, so a
-    // pid that was reused meanwhile could close a circle, which `contains` cuts.
-    while let Some(parent) = found.get(next).copied() {
+    // Ends: the children of each pid are taken once. The look is not atomic, so that a pid which was reused meanwhile
+    // could close a circle.
+    while let Some(parent) = found.get(next).map(|s| s.pid) {
         next += 1;
-        for child in all.iter().filter(|s| s.parent == parent.pid) {
-            if !found.contains(child) {
-                found.push(*child);
-            }
-        }
+        found.extend(children.remove(&parent).unwrap_or_default());
     }
     found
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // the helpers of tests are tests, too
 
 mod command;
+mod crowd;
 mod ends;
 mod journal;
 mod streams;
