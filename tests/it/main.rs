@@ -23,6 +23,7 @@ mod demo;
 mod developer;
 mod difference;
 mod executable;
+mod floods;
 mod forged;
 mod ground;
 mod here;

@@ -66,6 +66,10 @@ fn five_hundred_descendants_are_gone_after_the_shim_was_killed() {
     until("the crowd", || stands(&house));
     send(house.shim(), Signal::SIGKILL).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(2));
-    assert!(fs::read_to_string(path).unwrap().contains("killed-external"));
+    assert!(
+        fs::read_to_string(path)
+            .unwrap()
+            .contains("killed-external")
+    );
     assert_eq!(members(&house), 0);
 }
