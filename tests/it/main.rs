@@ -44,6 +44,7 @@ mod remotes;
 mod rerun;
 mod resume;
 mod scene;
+mod services;
 mod setup;
 mod shown;
 mod sources;
