@@ -118,6 +118,11 @@ impl Handle {
         Handle::open(pid).filter(|h| h.start == start)
     }
 
+    /// The process's id.
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// Whether the process has ended; zombies have.
     pub(super) fn ended(&self) -> bool {
         match &self.fd {

@@ -3,7 +3,9 @@
 //! Killing a process group is not enough: agents start shells in sessions of their own, and daemons leave
 //! the group even when the agent ends normally.
 
+use super::cgroup::Group;
 use super::process::{self, Handle};
+use super::records::Started;
 use super::signals::Signals;
 use super::spec::LaunchId;
 use nix::errno::Errno;
@@ -47,17 +49,20 @@ impl Swept {
 
 /// The descendants of the shim, which is their subreaper: a process that loses its parent becomes the shim's
 /// child, so that no descendant can get away while the shim lives, and none is left when it has no child.
-pub(super) struct Tree {
+pub(super) struct Tree<'g> {
     leaf: Pid,
+    /// The leaf's own control group, if it has one.
+    group: Option<&'g Group>,
     status: Option<WaitStatus>,
     /// Every process that was signalled, by pid and start time, the leaf aside.
     signalled: HashSet<(i32, u64)>,
 }
 
-impl Tree {
-    pub(super) fn new(leaf: Pid) -> Tree {
+impl<'g> Tree<'g> {
+    pub(super) fn new(leaf: Pid, group: Option<&'g Group>) -> Tree<'g> {
         Tree {
             leaf,
+            group,
             status: None,
             signalled: HashSet::new(),
         }
@@ -66,6 +71,19 @@ impl Tree {
     /// How the leaf ended; None while it has not been reaped.
     pub(super) fn status(&self) -> Option<WaitStatus> {
         self.status
+    }
+
+    /// Whether the leaf had a control group of its own.
+    pub(super) fn has_group(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Removes the leaf's control group, once the tree has been ended.
+    pub(super) fn remove_group(&self) {
+        if let Some(group) = self.group {
+            group.kill();
+            group.remove();
+        }
     }
 
     /// Reaps every child that has ended; says whether any child is left.
@@ -137,7 +155,11 @@ impl Tree {
             let _ = killpg(self.leaf, signal);
         }
         let all = process::all();
-        for seen in process::descendants(Pid::this(), &all) {
+        let below = process::descendants(Pid::this(), &all);
+        if let (Signal::SIGKILL, Some(group)) = (signal, self.group) {
+            group.kill();
+        }
+        for seen in below {
             if seen.zombie {
                 continue;
             }
@@ -157,7 +179,12 @@ impl Tree {
 /// For a launch whose shim is gone, or for what a foreign server (a terminal multiplexer, a build daemon)
 /// started on the leaf's behalf. Without `/proc` nothing is found.
 pub fn sweep_launch(launch: &LaunchId) -> Swept {
-    sweep_strays(launch, None, None)
+    sweep_strays(launch, None, None, None)
+}
+
+/// As `sweep_launch`, with what is in the control group that the launch's record names.
+pub(super) fn sweep_recorded(launch: &LaunchId, started: Option<&Started>) -> Swept {
+    sweep_strays(launch, started, None, None)
 }
 
 /// Takes in, from now on, what loses its parent below this program: of a leaf whose shim was killed, nothing gets
@@ -200,15 +227,18 @@ pub(super) fn taken_in(before: &HashSet<(i32, u64)>, shim: Option<Pid>) -> Vec<p
     found
 }
 
-/// As `sweep_launch`, with what this program took in since its children were `before`, and every member of a
+/// As `sweep_recorded`, with what this program took in since its children were `before`, and every member of a
 /// session whose leader is our own unreaped child: so long its id cannot be another session's.
 pub(super) fn sweep_strays(
     launch: &LaunchId,
+    started: Option<&Started>,
     session: Option<Pid>,
     before: Option<&HashSet<(i32, u64)>>,
 ) -> Swept {
+    let group = started.and_then(|s| Group::recorded(s.cgroup.as_ref()?.path(), launch));
     let find = || {
         let mut found = process::of_launch(launch, &[Pid::this()]);
+        found.extend(group.iter().flat_map(Group::members));
         if let Some(before) = before {
             let taken = taken_in(before, session);
             found.extend(taken.iter().filter_map(Handle::of));
@@ -219,8 +249,19 @@ pub(super) fn sweep_strays(
                 .filter(|s| s.session == session && s.pid != session && !s.zombie);
             found.extend(members.filter_map(|s| Handle::of(&s)));
         }
+        found.sort_by_key(Handle::pid);
+        found.dedup_by_key(|handle| handle.pid());
         found
     };
+    let swept = end_found(&find, group.as_ref());
+    if let Some(group) = &group {
+        group.remove();
+    }
+    swept
+}
+
+/// Ends what is found, again and again until nothing is or the limit is over.
+fn end_found(find: &dyn Fn() -> Vec<Handle>, group: Option<&Group>) -> Swept {
     let mut swept = Swept::default();
     let mut found = find();
     if found.is_empty() {
@@ -238,6 +279,9 @@ pub(super) fn sweep_strays(
         if Instant::now() >= until {
             swept.left = found.len() as u32;
             return swept;
+        }
+        if let Some(group) = group {
+            group.kill();
         }
         signal_all(&found, Signal::SIGKILL);
         swept.ended += wait_all(&found, PAUSE * 10);
