@@ -125,11 +125,12 @@ impl<'g> Tree<'g> {
             if Instant::now() >= until {
                 return Ok(self.swept(self.living()));
             }
-            self.signal(Signal::SIGKILL);
-            if self.reap()? {
+            let new = self.signal(Signal::SIGKILL);
+            // What multiplies is only overtaken by who does not pause.
+            if self.reap()? && !new {
                 signals.wait(PAUSE)?;
-                meanwhile();
             }
+            meanwhile();
         }
         Ok(self.swept(0))
     }
@@ -147,30 +148,37 @@ impl<'g> Tree<'g> {
         below.iter().filter(|s| !s.zombie).count() as u32
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Signals every descendant; says whether one of them was seen for the first time.
+    fn signal(&mut self, signal: Signal) -> bool {
         // In one stroke, so that no member forks away meanwhile. While the leaf is not reaped, its pid and so
         // its group's id cannot be another's; without a /proc the group is all there is to go by.
         let group_is_ours = self.status.is_none() || cfg!(not(target_os = "linux"));
         if group_is_ours && (signal == Signal::SIGKILL || cfg!(not(target_os = "linux"))) {
             let _ = killpg(self.leaf, signal);
         }
-        let all = process::all();
-        let below = process::descendants(Pid::this(), &all);
         if let (Signal::SIGKILL, Some(group)) = (signal, self.group) {
             group.kill();
         }
+        // TERM is sent once, and is to miss nobody; KILL again and again.
+        let quick = match signal {
+            Signal::SIGKILL => process::quick_descendants(Pid::this()),
+            _ => None,
+        };
+        let below = quick.unwrap_or_else(|| process::descendants(Pid::this(), &process::all()));
+        let mut new = false;
         for seen in below {
             if seen.zombie {
                 continue;
             }
             if seen.pid != self.leaf {
-                self.signalled.insert((seen.pid.as_raw(), seen.start));
+                new |= self.signalled.insert((seen.pid.as_raw(), seen.start));
             }
             if let Some(handle) = Handle::of(&seen) {
                 // It may have ended this instant, or belong to root: the next look tells.
                 let _ = handle.signal(signal);
             }
         }
+        new
     }
 }
 

@@ -23,6 +23,7 @@ mod demo;
 mod developer;
 mod difference;
 mod executable;
+mod fencing;
 mod floods;
 mod forged;
 mod ground;
