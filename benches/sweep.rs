@@ -22,8 +22,9 @@ const OTHERS: usize = 2000;
 
 fn main() {
     println!(
-        "from the deadline to the whole tree gone, {} descendants in {SESSIONS} sessions (the slowest of {ROUNDS})",
+        "from the deadline to the whole tree gone, {} descendants in {SESSIONS} sessions (the slowest of {ROUNDS}; {})",
         SESSIONS * MEMBERS,
+        leaf::means(),
     );
     let grace = leaf::DEFAULT_GRACE;
     show("heeding TERM", "obeying", grace, Duration::ZERO);

@@ -27,6 +27,7 @@ mod record;
 mod repeat;
 mod run;
 mod services;
+mod serving;
 mod settings;
 mod signals;
 mod snapshot;
