@@ -31,7 +31,8 @@ fn watched(child: &mut Child, outputs: &dyn Fn() -> u64) -> Peak {
     let began = Instant::now();
     let mut peak = Peak::default();
     while child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < PATIENCE, "it never ends: {peak:?}");
+        // Gibibytes take what the disk and everybody else on the machine leave them.
+        assert!(began.elapsed() < 5 * PATIENCE, "it never ends: {peak:?}");
         let pid = child.id();
         peak.conductor = peak.conductor.max(high_water(pid));
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
