@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -43,6 +43,23 @@ pub fn whole(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= max).then_some(bytes))
+}
+
+/// Copies the last `max` bytes of a file, as [`tail`] reads, after a line that says how many before them are missing, if
+/// any are; holds none of it in memory.
+///
+/// # Errors
+/// When the file cannot be opened or read, or is not a regular file; when nothing can be written.
+pub fn copy_end(path: &Path, max: u64, to: &mut impl Write) -> io::Result<()> {
+    let Some((mut file, length)) = open(path)? else {
+        return Err(io::Error::other("it is not a regular file"));
+    };
+    let skipped = length.saturating_sub(max);
+    if skipped > 0 {
+        writeln!(to, "[veri: {skipped} bytes before this are not kept]")?;
+        file.seek(SeekFrom::Start(skipped))?;
+    }
+    io::copy(&mut file.take(max), to).map(drop)
 }
 
 /// What cannot be opened since it is a link; or a socket, or a device that is not there.

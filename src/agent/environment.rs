@@ -169,11 +169,9 @@ pub(super) struct Leaf<'a> {
 /// The environment of suites, extra checks, setup and hooks: the caller's without what leads to forges, other repositories or
 /// other build folders; with what the config declares for all.
 pub fn suite(caller: &Env, declared: &[(OsString, OsString)]) -> Env {
-    let both = caller
-        .iter()
-        .chain(declared.iter().map(|(name, value)| (name, value)));
+    let both = caller.iter().filter(|(name, _)| !is_removed(name));
     let mut env: Env = both
-        .filter(|(name, _)| !is_removed(name))
+        .chain(kept_of(declared))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     unattended(&mut env);
@@ -201,11 +199,13 @@ pub(super) fn secluded(
             || name.as_bytes().starts_with(b"LC_")
             || credentials.iter().any(|kept| name == OsStr::new(kept))
     };
-    let kept = caller.iter().filter(|(name, _)| named(name));
-    let both = kept.chain(declared.iter().map(|(name, value)| (name, value)));
+    let kept = caller.iter();
+    let both = kept
+        .filter(|(name, _)| named(name) && !is_removed(name))
+        .chain(kept_of(declared));
     let leads_in = |text: &OsStr| hidden.named_in(&text.to_string_lossy());
     let mut env: Env = both
-        .filter(|(name, _)| !is_removed(name) && !leads_in(name))
+        .filter(|(name, _)| !leads_in(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let path = env
@@ -287,6 +287,15 @@ fn told(env: &mut Env, caller: &Env, leaf: &Leaf<'_>) {
         };
     }
     env.insert("PWD".into(), leaf.cwd.into());
+}
+
+/// What is declared, without what is removed whoever declares it; the ground's number is veri's own.
+fn kept_of(declared: &[(OsString, OsString)]) -> impl Iterator<Item = (&OsString, &OsString)> {
+    let kept = |(name, _): &(&OsString, &OsString)| *name == "VERI_SLOT" || !is_removed(name);
+    declared
+        .iter()
+        .map(|(name, value)| (name, value))
+        .filter(kept)
 }
 
 fn is_removed(name: &OsStr) -> bool {

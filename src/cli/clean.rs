@@ -1,7 +1,7 @@
 //! `veri clean`: remove worktrees and grounds that are done, and say what the rest takes.
 
 use super::whereabouts::{Place, here, places};
-use crate::conductor::{kept_stem, quoted};
+use crate::conductor::{end_left_services, kept_stem, quoted};
 use crate::config::Env;
 use crate::event::Kind;
 use crate::git::{Repo, WorkTree, tree};
@@ -33,6 +33,9 @@ pub struct CleanCommand {
 impl CleanCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write) -> Result<u8> {
         let (repo, home) = here(env)?;
+        if !self.dry_run {
+            end_left_services(&home)?;
+        }
         let mut places = places(&repo, &home);
         places.retain(|place| self.issue.is_none_or(|n| n == place.issue));
         if let (Some(n), true) = (self.issue, places.iter().all(|place| place.here)) {

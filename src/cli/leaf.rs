@@ -110,6 +110,7 @@ impl LeafCommand {
         let records = Records::new(&self.dir)?;
         match self.action {
             Action::Run(launch) => {
+                leaf::take_in_orphans();
                 let Some(mut running) = launch.start(&records, env, telling.as_ref())? else {
                     return Ok(exit::PLUMBING_UNREADABLE);
                 };

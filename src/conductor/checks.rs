@@ -56,6 +56,12 @@ impl Run<'_> {
         names.iter().filter_map(value).collect()
     }
 
+    /// The same with the number of a ground, as the ground's own commands get it.
+    pub(super) fn declared_with_slot(&self, slot: u32) -> Vec<(OsString, OsString)> {
+        let slot = ("VERI_SLOT".into(), slot.to_string().into());
+        self.declared_env().into_iter().chain([slot]).collect()
+    }
+
     pub(super) fn suite_env(&self) -> Vec<(OsString, OsString)> {
         agent::suite(self.ask.env.all(), &self.declared_env())
             .into_iter()
@@ -187,6 +193,7 @@ impl Run<'_> {
         let declared = self.declare_env_file(&mut ready.ground);
         self.ready = Some(ready);
         self.ready_mut()?.env_file = declared?;
+        self.start_services(tree)?;
         let run = self.suite_as(tree, What::Suite, Recall::Passes)?;
         self.baseline_passes(&run, "suite")?;
         let suite_ms = run.wall_ms.max(1);
@@ -348,7 +355,8 @@ impl Run<'_> {
     /// A fresh checkout without history for one verifier, set up like the check ground.
     pub(super) fn verify_ground(&mut self, candidate: Oid, base: Option<Oid>) -> Result<Verify> {
         let repo = Repository::open(self.tree.path())?;
-        let ground = Ground::acquire(&self.home, GroundKind::Verify)?;
+        let mut ground = Ground::acquire(&self.home, GroundKind::Verify)?;
+        self.share_slot(&mut ground)?;
         self.quiet(ground.records())?;
         let mut verify = Verify::make_in(ground, &repo, candidate, base)?;
         self.declare_env_file(verify.ground())?;

@@ -27,6 +27,8 @@ mod recheck;
 mod record;
 mod repeat;
 mod run;
+mod services;
+mod serving;
 mod settings;
 mod signals;
 mod snapshot;
@@ -43,6 +45,7 @@ mod tests;
 
 pub use again::{quoted, resume_command};
 pub use evidence::suite_runs;
+pub use services::end_left as end_left_services;
 pub use start::kept_stem;
 
 use crate::config::Env;

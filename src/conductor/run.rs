@@ -2,6 +2,7 @@
 
 use super::failures::{StoppedInSuite, classify, known_cause, vanished};
 use super::record::{self, Entry};
+use super::services::Services;
 use super::settings::{Settings, Took};
 use super::signals::Asked;
 use super::{Ask, Ended, stop};
@@ -70,6 +71,8 @@ pub(super) struct Run<'a> {
     pub(super) others: usize,
     /// Whether what is over in the thread is marked as over.
     pub(super) thread_in_order: bool,
+    /// What `ground.services` names, from the baseline to the end.
+    pub(super) services: Option<Services>,
     /// Counts the performed effects, for `VERI_CRASH_AT`.
     pub(super) effects: u64,
     /// Held until the run ends.
@@ -114,6 +117,9 @@ impl Run<'_> {
             Ok(()) => {}
             Err(error) => return self.internal(&error),
         }
+        if let Err(error) = self.end_services() {
+            self.last_words.push(format!("{error:#}"));
+        }
         let Some(ending) = self.state.ending().cloned() else {
             return self.internal(&anyhow::anyhow!("the run awaits nothing and has not ended"));
         };
@@ -145,6 +151,7 @@ impl Run<'_> {
                 }
             };
             self.crash_point("after");
+            self.tell_of_services()?;
             self.feed(event, Some(&effect), fields)?;
         }
         Ok(())

@@ -237,6 +237,7 @@ fn try_open<'a>(
         started: Instant::now(),
         last_words: Vec::new(),
         ready: None,
+        services: None,
         issue: None,
         effects: 0,
         guard: None,

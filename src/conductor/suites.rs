@@ -1,6 +1,7 @@
 //! Which run of the suite, or of an extra check, stands for which question: a remembered one, one in the ground as it
 //! is, or one as a fresh clone would see it; and how long it may take.
 
+use super::failures::StoppedInSuite;
 use super::record::Entry;
 use super::run::Run;
 use super::settings::Took;
@@ -9,7 +10,7 @@ use crate::event::Kind;
 use crate::ground::{Ground, Kind as GroundKind};
 use crate::hash;
 use crate::suite::run::{Ran, SuiteAsk};
-use crate::suite::{ResultKey, Results, SuiteRun};
+use crate::suite::{ResultKey, Results, SuiteEnd, SuiteRun};
 use anyhow::{Result, anyhow};
 use git2::Oid;
 use serde_json::json;
@@ -93,6 +94,7 @@ impl Run<'_> {
         self.quiet(clone.records())?;
         clone.make_anew()?;
         self.declare_env_file(&mut clone)?;
+        self.share_slot(&mut clone)?;
         let warm = std::mem::replace(&mut self.ready_mut()?.ground, clone);
         // Built from nothing: what a warm run took is no measure.
         let took = std::mem::take(&mut self.ready_mut()?.took);
@@ -184,6 +186,7 @@ impl Run<'_> {
     }
 
     fn run_now(&mut self, tree: Oid, name: &str, command: &str) -> Result<SuiteRun> {
+        self.services_live()?;
         let before = self.settings.config.ground.before_suite.clone();
         let env = self.suite_env();
         let timeout = self.deadline(command)?;
@@ -202,6 +205,13 @@ impl Run<'_> {
         };
         let ran = crate::suite::run::run(&mut ask, &mut |launch| self.supervise(launch));
         self.ready = Some(ready);
+        let beyond_doubt = match &ran {
+            Ok(ran) => ran.run.passed() || ran.run.end == SuiteEnd::Stopped,
+            Err(error) => error.is::<StoppedInSuite>(),
+        };
+        if !beyond_doubt {
+            self.services_live()?;
+        }
         let ran = ran?;
         self.learn_debris(&ran.debris)?;
         if let Some(path) = ran.altered.first() {

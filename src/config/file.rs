@@ -73,6 +73,8 @@ pub struct Ground {
     pub pass_env: Vec<String>,
     /// A command that runs before every suite (reset the database).
     pub before_suite: Option<String>,
+    /// Commands that run beside everything else from before the first suite to the end of the run.
+    pub services: Vec<String>,
     /// `"prove"` (default) or `"trust"`.
     pub isolation: Option<String>,
 }

@@ -58,6 +58,19 @@ pub fn remove_unused(home: &Path) -> Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
+/// Shows the records of every ground that nobody holds, and holds it meanwhile.
+///
+/// # Errors
+/// When a lock cannot be opened, and what `look` gives.
+pub fn each_unused(home: &Path, look: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+    for (_, records, lock) in grounds(home)? {
+        if let Some(_held) = try_lock(&lock)? {
+            look(&records)?;
+        }
+    }
+    Ok(())
+}
+
 /// Every ground that has a folder, with its records and lock.
 fn grounds(home: &Path) -> Result<Vec<(PathBuf, PathBuf, PathBuf)>> {
     let folder = home.join("ground");

@@ -26,6 +26,7 @@ pub struct Ground {
     pub(super) env_file: Option<EnvFile>,
     pub(super) since: Since,
     pub(super) index: KeptIndex,
+    pub(super) shared: Option<u32>,
 }
 
 /// What was run in a ground since it was made anew, setup aside.
@@ -86,6 +87,7 @@ impl Ground {
             env_file: None,
             since: Since::Unknown,
             index: KeptIndex::default(),
+            shared: None,
         })
     }
 
@@ -120,7 +122,12 @@ impl Ground {
 
     /// The slot's number (`VERI_SLOT`), small and unique among the grounds of its kind that are in use.
     pub fn slot(&self) -> u32 {
-        self.lock.number
+        self.shared.unwrap_or(self.lock.number)
+    }
+
+    /// Gives it the number of another ground, which the same process holds and runs nothing in meanwhile.
+    pub fn share_slot(&mut self, of: u32) {
+        self.shared = Some(of);
     }
 
     /// The folder for logs and leaf records, beside the ground and outside the tree under test.

@@ -7,7 +7,7 @@ use super::process::Handle;
 use super::records::{Exit, Records, Started, remove};
 use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, Order, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
-use super::sweep::{children, sweep_launch, sweep_strays, taken_in};
+use super::sweep::{children, sweep_recorded, sweep_strays, taken_in};
 use crate::cause::{Bail, Cause};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
@@ -130,7 +130,7 @@ fn clear(records: &Records, name: &str) -> anyhow::Result<()> {
     if let Some(last) = records.newest(name)?
         && records.ended(&last.launch)?.is_none()
     {
-        sweep_launch(&last.launch);
+        sweep_recorded(&last.launch, Some(&last));
     }
     for what in ["exit", "pid", "out", "err"] {
         let path = records.plain(name, what);
@@ -268,20 +268,20 @@ impl Running {
 
     fn finish(&mut self) -> anyhow::Result<End> {
         let exit = self.records.ended(&self.launch)?;
+        let started = self.records.started(&self.launch)?;
         let session = cfg!(target_os = "linux").then(|| Pid::from_raw(self.shim.id() as i32));
         // A leaf can write a record, too, and kill its shim.
         let before = self.before.as_ref();
         if exit.is_none() || before.is_some_and(|b| !taken_in(b, session).is_empty()) {
-            sweep_strays(&self.launch, session, before);
+            sweep_strays(&self.launch, started.as_ref(), session, before);
         }
         let status = self.shim.wait().context("cannot reap the shim")?;
         if exit.is_some() && !status.success() {
             // It was killed before it had gone: what is recorded need not be its own, and it may have swept nothing.
-            sweep_launch(&self.launch);
+            sweep_recorded(&self.launch, started.as_ref());
         }
         // Then it says nothing: a suite could pass by its own word.
         let exit = exit.filter(|_| status.signal().is_none());
-        let started = self.records.started(&self.launch)?;
         if exit.is_none() {
             self.failed_shim(status, started.is_some())?;
         }

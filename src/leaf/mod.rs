@@ -14,17 +14,20 @@
 //! - `shim`: what runs between the conductor and the leaf
 //! - `signals`: the shim takes its signals one by one
 //! - `sweep`: ending whole trees
+//! - `cgroup`: a control group of the leaf's own, where there can be one
+//! - `reach`: which of these means this machine has
 //! - `output`: the files a leaf writes to, and keeping them bounded
 //! - `process`: which process is which (`/proc`, pidfd)
 //! - `sys`: the few system calls that nothing safe wraps
 //!
 //! **Invariant:** nothing is signalled by a bare pid. A process is ours because it is an unreaped child or a
 //! descendant of one, because it is in the session of our unreaped shim, because its environment carries the
-//! launch id, or because pid, start time and boot id are those that the shim recorded.
+//! launch id, because it is in the control group that bears it, or because pid, start time and boot id are those that the shim recorded.
 //!
 //! On Linux all of this holds. Elsewhere (macOS) there is neither subreaper, parent-death signal, pidfd nor
 //! `/proc`: the leaf's process group is ended, and what left the group is not found.
 
+mod cgroup;
 mod end;
 mod launch;
 mod lines;
@@ -32,6 +35,7 @@ mod outcome;
 mod output;
 mod process;
 mod raw;
+mod reach;
 mod records;
 mod senses;
 mod settle;
@@ -45,6 +49,7 @@ mod watch;
 
 pub use end::{End, KillWhy};
 pub use launch::{Running, start};
+pub use reach::{Reach, reach};
 pub use records::{Bytes, Exit, Records, Started};
 pub use settle::{Killed, Listed, kill, list, settle, settle_newest};
 pub use shim::{SHIM_COMMAND, shim_main};

@@ -5,6 +5,7 @@ use super::sys;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -60,21 +61,63 @@ fn pids() -> impl Iterator<Item = Pid> {
         .map(Pid::from_raw)
 }
 
-/// All descendants of a process, out of one look at all processes.
+/// All descendants of a process, out of one look at all processes; linear in their number.
 pub(super) fn descendants(of: Pid, all: &[Stat]) -> Vec<Stat> {
-    let mut found: Vec<Stat> = all.iter().filter(|s| s.parent == of).copied().collect();
+    let mut children: HashMap<Pid, Vec<Stat>> = HashMap::new();
+    for stat in all {
+        children.entry(stat.parent).or_default().push(*stat);
+    }
+    let mut found = children.remove(&of).unwrap_or_default();
     let mut next = 0;
-    // Ends: a process has one parent, so each of `all` is added once at most; the look is not atomic, so a
-    // pid that was reused meanwhile could close a circle, which `contains` cuts.
-    while let Some(parent) = found.get(next).copied() {
+    // Ends: the children of each pid are taken once. The look is not atomic, so that a pid which was reused meanwhile
+    // could close a circle.
+    while let Some(parent) = found.get(next).map(|s| s.pid) {
         next += 1;
-        for child in all.iter().filter(|s| s.parent == parent.pid) {
-            if !found.contains(child) {
-                found.push(*child);
-            }
-        }
+        found.extend(children.remove(&parent).unwrap_or_default());
     }
     found
+}
+
+/// All descendants of a process by way of each one's own list of children, which costs what they are and not what all
+/// processes are; some that are being born or orphaned meanwhile may be missing. None where the kernel keeps no lists.
+pub(super) fn quick_descendants(of: Pid) -> Option<Vec<Stat>> {
+    let mut found: Vec<Stat> = Vec::new();
+    let mut next = 0;
+    let mut parent = of;
+    let mut known = HashSet::from([of]);
+    loop {
+        for child in children_of(parent, parent == of)? {
+            if known.insert(child) {
+                found.extend(Stat::of(child));
+            }
+        }
+        match found.get(next) {
+            Some(stat) => parent = stat.pid,
+            None => return Some(found),
+        }
+        next += 1;
+    }
+}
+
+/// The children of all threads of a process; none when it has ended, unless it `must` be there.
+fn children_of(pid: Pid, must: bool) -> Option<Vec<Pid>> {
+    let mut children = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(text) => children.extend(
+                text.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse().ok())
+                    .map(Pid::from_raw),
+            ),
+            Err(_) if must => return None,
+            Err(_) => {}
+        }
+    }
+    Some(children)
 }
 
 /// Names this boot of the machine: start times of another boot mean nothing. Empty where it has no name.
@@ -115,6 +158,11 @@ impl Handle {
     /// not known the pid must do, and the caller has other evidence (a held lock).
     pub(super) fn recorded(pid: Pid, start: Option<u64>) -> Option<Handle> {
         Handle::open(pid).filter(|h| h.start == start)
+    }
+
+    /// The process's id.
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
     }
 
     /// Whether the process has ended; zombies have.

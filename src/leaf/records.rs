@@ -246,6 +246,9 @@ pub struct Started {
     pub wall_ms: u64,
     /// The time between TERM and KILL in milliseconds.
     pub grace_ms: u64,
+    /// The control group that the leaf is started in, if there can be one.
+    #[serde(default)]
+    pub(super) cgroup: Option<Raw>,
     /// The file for standard output.
     pub(super) stdout: Raw,
     /// The file for standard error.
@@ -292,6 +295,9 @@ pub struct Exit {
     pub swept: u32,
     /// How many could not be ended.
     pub unswept: u32,
+    /// Whether the leaf had a control group of its own, by which its tree was ended.
+    #[serde(default)]
+    pub cgroup: bool,
 }
 
 /// How much a leaf wrote, in bytes.
@@ -384,6 +390,7 @@ mod tests {
             started: now(),
             wall_ms: 1,
             grace_ms: 1,
+            cgroup: None,
             stdout: Raw::new("o"),
             stderr: Raw::new("e"),
         };

@@ -5,7 +5,7 @@ use super::launch::{TICK, ask, end_hung, hung_after, shim_of};
 use super::outcome::{classify, conclude};
 use super::records::{Records, Started};
 use super::spec::{LaunchId, check_name};
-use super::sweep::sweep_launch;
+use super::sweep::sweep_recorded;
 use crate::lock::Locked;
 use anyhow::Context;
 use std::fs::{self, File};
@@ -48,7 +48,7 @@ pub fn settle(
         if over || other {
             // In this order: a shim records the end before it goes, and a record from before that is not its.
             let exit = records.ended(launch)?;
-            sweep_launch(launch);
+            sweep_recorded(launch, started.as_ref());
             let started = records.started(launch)?;
             return conclude(records, launch, started.as_ref(), exit, held);
         }

@@ -6,6 +6,7 @@
 //! inheritable: standard input is the order (an unlinked file), standard output is the locked file, standard
 //! error is the leaf's stderr file.
 
+use super::cgroup::Group;
 use super::end::KillWhy;
 use super::output::{self, Output};
 use super::process::{self, Stat};
@@ -129,6 +130,8 @@ struct Shim {
     order: Order,
     records: Records,
     signals: Signals,
+    /// Where the leaf is started, if that can be.
+    group: Option<Group>,
 }
 
 /// What had the leaf ended before it ended by itself.
@@ -158,6 +161,7 @@ impl Shim {
         nix::sys::prctl::set_child_subreaper(true)?;
         let records = Records::new(order.dir.path()).map_err(io::Error::other)?;
         let me = Pid::this();
+        let group = Group::place(&order.launch);
         let started = Started {
             v: VERSION,
             launch: order.launch.clone(),
@@ -168,6 +172,8 @@ impl Shim {
             started: records::now(),
             wall_ms: order.wall_ms,
             grace_ms: order.grace_ms,
+            // Before it is made: whoever finds this shim killed knows of it.
+            cgroup: group.as_ref().map(|group| Raw::new(group.path())),
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
         };
@@ -176,17 +182,18 @@ impl Shim {
             order,
             records,
             signals,
+            group,
         };
         Ok((shim, lock))
     }
 
     fn supervise(&self) -> io::Result<Exit> {
         let began = Instant::now();
-        let (leaf, mut outputs) = match self.spawn() {
+        let (leaf, group, mut outputs) = match self.spawn() {
             Ok(spawned) => spawned,
             Err(e) => return Ok(self.spawn_failed(&e)),
         };
-        let mut tree = Tree::new(leaf);
+        let mut tree = Tree::new(leaf, group);
         let cause = self.watch(&mut tree, &mut outputs, began)?;
         let mut wall = began.elapsed();
         let grace = match cause {
@@ -203,6 +210,7 @@ impl Shim {
         if cause.is_some() {
             wall = began.elapsed();
         }
+        tree.remove_group();
         let strays = sweep_launch(&self.order.launch);
         Ok(self.record(&tree, cause, wall, swept, strays, &outputs))
     }
@@ -210,7 +218,7 @@ impl Shim {
     /// Waits for the leaf's end or a reason to end it.
     fn watch(
         &self,
-        tree: &mut Tree,
+        tree: &mut Tree<'_>,
         outputs: &mut [Output],
         began: Instant,
     ) -> io::Result<Option<Cause>> {
@@ -258,7 +266,7 @@ impl Shim {
         }
     }
 
-    fn spawn(&self) -> io::Result<(Pid, Vec<Output>)> {
+    fn spawn(&self) -> io::Result<(Pid, Option<&Group>, Vec<Output>)> {
         let order = &self.order;
         let Some((program, args)) = order.argv.split_first() else {
             return Err(io::Error::from(ErrorKind::InvalidInput));
@@ -303,9 +311,13 @@ impl Shim {
             .stderr(stderr)
             .process_group(0);
         sys::unblocked_and_dying_with_parent(&mut command);
+        let group = self.group.as_ref();
+        if let Some((group, spawned)) = group.and_then(|g| Some((g, g.spawn(&mut command)?))) {
+            return Ok((spawned?, Some(group), outputs));
+        }
         let child = command.spawn()?;
         // Dropping `Child` neither waits nor kills: `Tree` reaps.
-        Ok((Pid::from_raw(child.id() as i32), outputs))
+        Ok((Pid::from_raw(child.id() as i32), None, outputs))
     }
 
     fn spawn_failed(&self, error: &io::Error) -> Exit {
@@ -337,7 +349,7 @@ impl Shim {
 
     fn record(
         &self,
-        tree: &Tree,
+        tree: &Tree<'_>,
         cause: Option<Cause>,
         wall: Duration,
         swept: Swept,
@@ -360,6 +372,7 @@ impl Shim {
             truncated: outputs.iter().any(Output::truncated),
             swept: swept.ended + strays.ended,
             unswept: swept.left + strays.left,
+            cgroup: tree.has_group(),
             ..self.blank()
         };
         match cause {
@@ -405,6 +418,7 @@ impl Shim {
             truncated: false,
             swept: 0,
             unswept: 0,
+            cgroup: false,
         }
     }
 }

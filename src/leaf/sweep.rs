@@ -3,7 +3,9 @@
 //! Killing a process group is not enough: agents start shells in sessions of their own, and daemons leave
 //! the group even when the agent ends normally.
 
+use super::cgroup::Group;
 use super::process::{self, Handle};
+use super::records::Started;
 use super::signals::Signals;
 use super::spec::LaunchId;
 use nix::errno::Errno;
@@ -47,17 +49,20 @@ impl Swept {
 
 /// The descendants of the shim, which is their subreaper: a process that loses its parent becomes the shim's
 /// child, so that no descendant can get away while the shim lives, and none is left when it has no child.
-pub(super) struct Tree {
+pub(super) struct Tree<'g> {
     leaf: Pid,
+    /// The leaf's own control group, if it has one.
+    group: Option<&'g Group>,
     status: Option<WaitStatus>,
     /// Every process that was signalled, by pid and start time, the leaf aside.
     signalled: HashSet<(i32, u64)>,
 }
 
-impl Tree {
-    pub(super) fn new(leaf: Pid) -> Tree {
+impl<'g> Tree<'g> {
+    pub(super) fn new(leaf: Pid, group: Option<&'g Group>) -> Tree<'g> {
         Tree {
             leaf,
+            group,
             status: None,
             signalled: HashSet::new(),
         }
@@ -70,6 +75,19 @@ impl Tree {
     /// How the leaf ended; None while it has not been reaped.
     pub(super) fn status(&self) -> Option<WaitStatus> {
         self.status
+    }
+
+    /// Whether the leaf had a control group of its own.
+    pub(super) fn has_group(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Removes the leaf's control group, once the tree has been ended.
+    pub(super) fn remove_group(&self) {
+        if let Some(group) = self.group {
+            group.kill();
+            group.remove();
+        }
     }
 
     /// Reaps every child that has ended; says whether any child is left.
@@ -111,11 +129,12 @@ impl Tree {
             if Instant::now() >= until {
                 return Ok(self.swept(self.living()));
             }
-            self.signal(Signal::SIGKILL);
-            if self.reap()? {
+            let new = self.signal(Signal::SIGKILL);
+            // What multiplies is only overtaken by who does not pause.
+            if self.reap()? && !new {
                 signals.wait(PAUSE)?;
-                meanwhile();
             }
+            meanwhile();
         }
         Ok(self.swept(0))
     }
@@ -133,26 +152,37 @@ impl Tree {
         below.iter().filter(|s| !s.zombie).count() as u32
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Signals every descendant; says whether one of them was seen for the first time.
+    fn signal(&mut self, signal: Signal) -> bool {
         // In one stroke, so that no member forks away meanwhile. While the leaf is not reaped, its pid and so
         // its group's id cannot be another's; without a /proc the group is all there is to go by.
         let group_is_ours = self.status.is_none() || cfg!(not(target_os = "linux"));
         if group_is_ours && (signal == Signal::SIGKILL || cfg!(not(target_os = "linux"))) {
             let _ = killpg(self.leaf, signal);
         }
-        let all = process::all();
-        for seen in process::descendants(Pid::this(), &all) {
+        if let (Signal::SIGKILL, Some(group)) = (signal, self.group) {
+            group.kill();
+        }
+        // TERM is sent once, and is to miss nobody; KILL again and again.
+        let quick = match signal {
+            Signal::SIGKILL => process::quick_descendants(Pid::this()),
+            _ => None,
+        };
+        let below = quick.unwrap_or_else(|| process::descendants(Pid::this(), &process::all()));
+        let mut new = false;
+        for seen in below {
             if seen.zombie {
                 continue;
             }
             if seen.pid != self.leaf {
-                self.signalled.insert((seen.pid.as_raw(), seen.start));
+                new |= self.signalled.insert((seen.pid.as_raw(), seen.start));
             }
             if let Some(handle) = Handle::of(&seen) {
                 // It may have ended this instant, or belong to root: the next look tells.
                 let _ = handle.signal(signal);
             }
         }
+        new
     }
 }
 
@@ -161,7 +191,12 @@ impl Tree {
 /// For a launch whose shim is gone, or for what a foreign server (a terminal multiplexer, a build daemon)
 /// started on the leaf's behalf. Without `/proc` nothing is found.
 pub fn sweep_launch(launch: &LaunchId) -> Swept {
-    sweep_strays(launch, None, None)
+    sweep_strays(launch, None, None, None)
+}
+
+/// As `sweep_launch`, with what is in the control group that the launch's record names.
+pub(super) fn sweep_recorded(launch: &LaunchId, started: Option<&Started>) -> Swept {
+    sweep_strays(launch, started, None, None)
 }
 
 /// Takes in, from now on, what loses its parent below this program: of a leaf whose shim was killed, nothing gets
@@ -204,15 +239,18 @@ pub(super) fn taken_in(before: &HashSet<(i32, u64)>, shim: Option<Pid>) -> Vec<p
     found
 }
 
-/// As `sweep_launch`, with what this program took in since its children were `before`, and every member of a
+/// As `sweep_recorded`, with what this program took in since its children were `before`, and every member of a
 /// session whose leader is our own unreaped child: so long its id cannot be another session's.
 pub(super) fn sweep_strays(
     launch: &LaunchId,
+    started: Option<&Started>,
     session: Option<Pid>,
     before: Option<&HashSet<(i32, u64)>>,
 ) -> Swept {
+    let group = started.and_then(|s| Group::recorded(s.cgroup.as_ref()?.path(), launch));
     let find = || {
         let mut found = process::of_launch(launch, &[Pid::this()]);
+        found.extend(group.iter().flat_map(Group::members));
         if let Some(before) = before {
             let taken = taken_in(before, session);
             found.extend(taken.iter().filter_map(Handle::of));
@@ -223,8 +261,19 @@ pub(super) fn sweep_strays(
                 .filter(|s| s.session == session && s.pid != session && !s.zombie);
             found.extend(members.filter_map(|s| Handle::of(&s)));
         }
+        found.sort_by_key(Handle::pid);
+        found.dedup_by_key(|handle| handle.pid());
         found
     };
+    let swept = end_found(&find, group.as_ref());
+    if let Some(group) = &group {
+        group.remove();
+    }
+    swept
+}
+
+/// Ends what is found, again and again until nothing is or the limit is over.
+fn end_found(find: &dyn Fn() -> Vec<Handle>, group: Option<&Group>) -> Swept {
     let mut swept = Swept::default();
     let mut found = find();
     if found.is_empty() {
@@ -242,6 +291,9 @@ pub(super) fn sweep_strays(
         if Instant::now() >= until {
             swept.left = found.len() as u32;
             return swept;
+        }
+        if let Some(group) = group {
+            group.kill();
         }
         signal_all(&found, Signal::SIGKILL);
         swept.ended += wait_all(&found, PAUSE * 10);

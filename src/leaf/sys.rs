@@ -31,6 +31,84 @@ pub(crate) fn unblocked_and_dying_with_parent(command: &mut Command) {
     }
 }
 
+/// Starts a program in a control group, which is given as its open folder: it never was in another. None when the system
+/// cannot (kernels before 5.7, some containers), or the group takes nobody: then nothing was started.
+///
+/// The caller must be single-threaded.
+#[cfg(target_os = "linux")]
+pub(super) fn spawn_into(command: &mut Command, group: &std::fs::File) -> Option<io::Result<Pid>> {
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    let (mut said, mut say) = io::pipe().ok()?;
+    // struct clone_args of clone(2), version 2: flags CLONE_INTO_CGROUP, exit_signal and cgroup are given.
+    let mut args = [0u64; 11];
+    args[0] = 0x2_0000_0000;
+    args[4] = libc::SIGCHLD as u64;
+    args[10] = u64::try_from(group.as_raw_fd()).ok()?;
+    // SAFETY: without CLONE_VM and without a stack this is fork: the child goes on with a copy of the memory. The process
+    // has one thread, so that no lock of its is held by another. `args` outlives the call and has the size that is said.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, args.as_ptr(), size_of_val(&args)) };
+    match pid {
+        0 => {
+            let error = command.exec();
+            let number = error.raw_os_error().unwrap_or(libc::EINVAL);
+            let _ = say.write_all(&number.to_ne_bytes());
+            // SAFETY: ends the process; nothing of the parent's is flushed or run.
+            unsafe { libc::_exit(127) }
+        }
+        pid if pid > 0 => {
+            drop(say);
+            let pid = Pid::from_raw(i32::try_from(pid).ok()?);
+            let mut number = [0; 4];
+            // The pipe is closed by exec: nothing comes when that has worked.
+            match said.read_exact(&mut number) {
+                Err(_) => Some(Ok(pid)),
+                Ok(()) => {
+                    let _ = nix::sys::wait::waitpid(pid, None);
+                    Some(Err(io::Error::from_raw_os_error(i32::from_ne_bytes(
+                        number,
+                    ))))
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Elsewhere there are no such groups.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn spawn_into(_: &mut Command, _: &std::fs::File) -> Option<io::Result<Pid>> {
+    None
+}
+
+/// Whether systemd has marked a control group as handed over to whoever runs in it.
+#[cfg(target_os = "linux")]
+pub(super) fn is_marked_delegated(path: &std::path::Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    [c"user.delegate", c"trusted.delegate"].iter().any(|name| {
+        let mut value = [0u8; 1];
+        // SAFETY: both strings end with a zero byte, and no more is written than the buffer that is given has.
+        let len = unsafe {
+            libc::getxattr(
+                path.as_ptr(),
+                name.as_ptr(),
+                value.as_mut_ptr().cast(),
+                value.len(),
+            )
+        };
+        len == 1 && value == *b"1"
+    })
+}
+
+/// Elsewhere there are no such groups.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_marked_delegated(_: &std::path::Path) -> bool {
+    false
+}
+
 /// Gives the usual signals their default effect again: a caller under `nohup` or with SIGCHLD ignored hands
 /// that on through exec.
 pub(super) fn default_signals() {

@@ -18,6 +18,10 @@ use std::time::SystemTime;
 /// How many results are kept: those of about a hundred steps.
 const KEPT: usize = 400;
 
+/// How much of a result's log is kept, in bytes: its end, and more of it than anybody is shown. A suite that prints a
+/// gibibyte would else cost the disk one for each result, and the reading of it.
+const LOG: u64 = 4 << 20;
+
 /// What a result depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultKey<'a> {
@@ -138,8 +142,9 @@ impl Results {
         let log = self.folder.join(format!("{name}.log"));
         // The log first: a result without one is none.
         let part = self.folder.join(format!("{name}.part"));
-        fs::copy(&run.log, &part)
-            .and_then(|_| fs::rename(&part, &log))
+        fs::File::create(&part)
+            .and_then(|mut file| untrusted::copy_end(&run.log, LOG, &mut file))
+            .and_then(|()| fs::rename(&part, &log))
             .with_context(|| format!("keeping the log {}", log.display()))?;
         let log_hash = untrusted::hash(&log)?
             .with_context(|| format!("{} is not the log that was put there", log.display()))?;
@@ -193,6 +198,7 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Seek, SeekFrom, Write};
 
     fn key(tree: &str) -> ResultKey<'_> {
         ResultKey {
@@ -222,6 +228,24 @@ mod tests {
             debris: vec![b"report \xff.xml".to_vec()],
             fresh: true,
         }
+    }
+
+    #[test]
+    fn of_a_log_without_bounds_the_end_is_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let results = Results::below(home.path());
+        let ran = run(home.path(), SuiteEnd::Passed);
+        let mut log = fs::File::create(&ran.run.log).unwrap();
+        // A hole: the file is as long as it says and takes nothing.
+        log.set_len(1 << 40).unwrap();
+        log.seek(SeekFrom::End(0)).unwrap();
+        log.write_all(b"all passed\n").unwrap();
+        let (run, _) = results.put(&key("t"), &ran).unwrap();
+        assert!(fs::metadata(&run.log).unwrap().len() < LOG + 100);
+        let kept = fs::read(&run.log).unwrap();
+        let said = format!("[veri: {} bytes before", (1u64 << 40) + 11 - LOG);
+        assert!(kept.starts_with(said.as_bytes()));
+        assert!(kept.ends_with(b"\0all passed\n"));
     }
 
     #[test]

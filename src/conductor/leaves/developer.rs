@@ -38,7 +38,7 @@ impl Run<'_> {
         let records = self.records()?;
         let files = Files::below(&records, &id);
         let deadlines = self.deadlines(leaf.role)?;
-        let declared = self.declared_env();
+        let declared = self.declared_with_slot(self.ready()?.ground.slot());
         let work = self
             .state
             .work

@@ -14,7 +14,6 @@ use crate::role::Claim;
 use anyhow::{Result, anyhow};
 use git2::Repository;
 use serde_json::Value;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 impl Run<'_> {
@@ -61,12 +60,7 @@ impl Run<'_> {
             base_commit,
         )?;
         let nonce = agent::fresh_nonce()?;
-        let declared = self.declared_env();
-        let slot: OsString = verify.ground().slot().to_string().into();
-        let declared: Vec<_> = declared
-            .into_iter()
-            .chain([("VERI_SLOT".into(), slot)])
-            .collect();
+        let declared = self.declared_with_slot(verify.ground().slot());
         let ready = self.ready()?;
         let seclusion = Seclusion {
             hidden: &hidden,

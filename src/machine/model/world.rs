@@ -146,8 +146,7 @@ pub(super) struct Machine(Arc<(u64, State)>);
 
 impl Machine {
     pub(super) fn new(state: State) -> Machine {
-        #[allow(deprecated)]
-        let mut hasher = std::hash::SipHasher::new();
+        let mut hasher = std::hash::DefaultHasher::new();
         state.hash(&mut hasher);
         Machine(Arc::new((hasher.finish(), state)))
     }
