@@ -6,7 +6,7 @@ use super::fault::{self, Fault};
 use super::wrong::{self, Wrong};
 use crate::machine::{At, Effect, Ending, Event, Notice, State, Step, Tree, Work};
 use crate::role::{Claim, Phase, Role, StopMode};
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ pub(super) struct Machine(Arc<(u64, State)>);
 
 impl Machine {
     pub(super) fn new(state: State) -> Machine {
-        let mut hasher = std::hash::DefaultHasher::new();
+        let mut hasher = DefaultHasher::new();
         state.hash(&mut hasher);
         Machine(Arc::new((hasher.finish(), state)))
     }
