@@ -3,6 +3,7 @@
 use crate::cause::{Bail, Cause};
 use crate::leaf::AlreadyRunning;
 use crate::machine::Effect;
+use crate::storage;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -46,24 +47,11 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     }
     // libgit2 has no kind for it, only the system's words.
     let of_git = error.chain().find_map(|e| e.downcast_ref::<git2::Error>());
-    let full = [
-        "No space left on device",
-        "Read-only file system",
-        "Disk quota exceeded",
-    ];
-    if of_git.is_some_and(|e| full.iter().any(|words| e.message().contains(words))) {
+    if of_git.is_some_and(|e| storage::is_named_in(e.message())) {
         return Some(storage_failed(error));
     }
-    use ErrorKind as K;
-    let storage = matches!(
-        kind_of(error)?,
-        K::StorageFull
-            | K::QuotaExceeded
-            | K::ReadOnlyFilesystem
-            | K::PermissionDenied
-            | K::FileTooLarge
-            | K::NotADirectory
-    );
+    let kind = kind_of(error)?;
+    let storage = storage::is_to_blame(kind) || kind == ErrorKind::NotADirectory;
     storage.then(|| storage_failed(error))
 }
 
@@ -90,7 +78,7 @@ fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
 fn storage_failed(error: &anyhow::Error) -> Bail {
     Bail::new(
         Cause::StorageFailed,
-        format!("{error:#}. Nothing finished is lost: make room or give access, and run again."),
+        format!("{error:#}. {}", storage::ADVICE),
     )
 }
 

@@ -11,6 +11,7 @@
 
 mod acceptance;
 mod again;
+mod alone;
 mod already_there;
 mod attempts;
 mod branch;
@@ -24,6 +25,7 @@ mod developer;
 mod difference;
 mod executable;
 mod forged;
+mod full_disk;
 mod ground;
 mod here;
 mod hooks;
