@@ -20,14 +20,33 @@ pub(super) struct SetupFailed(pub(super) String);
 /// The cause of a failure, from its recorded facts: a `Bail` in the chain, the kind of an io error, one of veri's
 /// own folders that is gone, or what the effect was about.
 pub(super) fn classify(error: &anyhow::Error, effect: &Effect, own: &[PathBuf]) -> Bail {
-    if let Some(bail) = known_cause(error).or_else(|| vanished(error, own)) {
+    let unknown = || {
+        let cause = match effect {
+            Effect::Publish | Effect::Mirror => Cause::ForgeFailed,
+            _ => Cause::GitFailed,
+        };
+        Bail::new(cause, format!("{error:#}"))
+    };
+    let known = known_cause(error).or_else(|| vanished(error, own));
+    by_the_storage(known.unwrap_or_else(unknown), own)
+}
+
+/// What git or a forge failed for when nothing can be written in one of the folders that it works in: neither always says.
+pub(super) fn by_the_storage(bail: Bail, folders: &[PathBuf]) -> Bail {
+    if !matches!(bail.cause, Cause::GitFailed | Cause::ForgeFailed) {
         return bail;
     }
-    let cause = match effect {
-        Effect::Publish | Effect::Mirror => Cause::ForgeFailed,
-        _ => Cause::GitFailed,
-    };
-    Bail::new(cause, format!("{error:#}"))
+    match storage::what_fails(folders) {
+        Some(why) => Bail::new(
+            Cause::StorageFailed,
+            format!(
+                "{}\nThe reason: {why}. {}",
+                bail.detail.trim_end(),
+                storage::ADVICE
+            ),
+        ),
+        None => bail,
+    }
 }
 
 /// The cause that an error itself carries.

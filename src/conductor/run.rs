@@ -156,6 +156,7 @@ impl Run<'_> {
             self.home.clone(),
             self.tree.path().to_owned(),
             self.tree.tdd(),
+            self.repo.git2().commondir().to_owned(),
         ];
         if let Some(ready) = &self.ready {
             own.extend([

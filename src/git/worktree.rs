@@ -6,6 +6,7 @@ use super::run::{self, Git, LONG};
 use super::snapshot::locks_below;
 use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
+use crate::storage;
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::fs;
@@ -266,6 +267,9 @@ impl WorkTree {
         let out = run::run(tool, "checking out the issue branch")?;
         if out.success() {
             return Ok(());
+        }
+        if storage::is_named_in(&run::words(&out)) {
+            return Err(run::failed(&out, "checking out the issue branch"));
         }
         Err(Bail::needs_user(format!(
             "The branch {name} cannot be checked out in {}. git says:\n{}",
