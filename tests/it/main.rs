@@ -56,6 +56,7 @@ mod tampering;
 mod tdd;
 mod thread;
 mod tidy;
+mod vanished;
 mod verifier;
 mod verify_ground;
 mod walked;
