@@ -268,7 +268,8 @@ impl WorkTree {
         if out.success() {
             return Ok(());
         }
-        if storage::is_named_in(&run::words(&out)) {
+        let folders = [self.common_dir.clone(), self.path.clone()];
+        if storage::is_named_in(&run::words(&out)) || storage::what_fails(&folders).is_some() {
             return Err(run::failed(&out, "checking out the issue branch"));
         }
         Err(Bail::needs_user(format!(
