@@ -31,12 +31,15 @@ pub(super) fn classify(error: &anyhow::Error, effect: &Effect, own: &[PathBuf]) 
     by_the_storage(known.unwrap_or_else(unknown), own)
 }
 
-/// What git or a forge failed for when nothing can be written in one of the folders that it works in: neither always says.
+/// What git or a forge failed for when one of the folders that it works in is gone, or nothing can be written there:
+/// neither always says.
 pub(super) fn by_the_storage(bail: Bail, folders: &[PathBuf]) -> Bail {
     if !matches!(bail.cause, Cause::GitFailed | Cause::ForgeFailed) {
         return bail;
     }
-    match storage::what_fails(folders) {
+    let gone = folders.iter().find(|folder| !folder.is_dir());
+    let gone = gone.map(|folder| format!("the folder {} is gone", folder.display()));
+    match gone.or_else(|| storage::what_fails(folders)) {
         Some(why) => Bail::new(
             Cause::StorageFailed,
             format!(

@@ -29,6 +29,7 @@ mod run;
 mod settings;
 mod signals;
 mod snapshot;
+mod standing;
 mod start;
 pub mod stop;
 mod stories;

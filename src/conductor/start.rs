@@ -93,7 +93,7 @@ fn try_open<'a>(
         ))
     })?;
     let home = home.join(repo.id());
-    folders.extend([repo.git2().commondir().to_owned(), home.clone()]);
+    folders.push(repo.git2().commondir().to_owned());
 
     // The issue's number may come from the forge, and the stored configuration needs the number.
     let files = || -> Result<Config> {
@@ -204,6 +204,7 @@ fn try_open<'a>(
         .with_kept(kept_stem(&home, &tree_path, issue_number, ask.here));
     std::fs::create_dir_all(home.join("work"))
         .with_context(|| format!("cannot make the folder {}", home.join("work").display()))?;
+    folders.push(home.clone());
     let journal_path = tree.tdd().join("events.jsonl");
     std::fs::create_dir_all(tree.tdd().join("runs"))
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;
