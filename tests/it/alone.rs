@@ -90,3 +90,16 @@ fn mount(args: &[&str]) {
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "mount {args:?}: {said}");
 }
+
+/// Makes a folder read-only for whoever opens something in it from now on: what is open stays so.
+pub fn bind_read_only(folder: &Path) {
+    let at = folder.display().to_string();
+    mount(&["--bind", &at, &at]);
+    mount(&["-o", "remount,bind,ro", &at]);
+}
+
+/// Undoes [`bind_read_only`].
+pub fn unmount(folder: &Path) {
+    let done = Command::new("umount").arg("-l").arg(folder).status();
+    assert!(done.expect("umount runs").success());
+}

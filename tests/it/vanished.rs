@@ -169,6 +169,7 @@ fn a_forge_or_a_checkout_that_is_gone_between_two_runs_is_named_and_once_back_th
             "{}",
             ran.err
         );
+        let _ = fs::remove_dir_all(&folder);
         fs::rename(scene.path("away"), &folder).unwrap();
         scene.tdd(&[]).expect(0);
         is_finished(&scene);
