@@ -44,4 +44,4 @@ pub use settle::{Killed, Listed, kill, list, settle, settle_newest};
 pub use shim::{SHIM_COMMAND, shim_main};
 pub use spec::{AlreadyRunning, BadName, DEFAULT_GRACE, LAUNCH_VAR, LaunchId, Spec, check_name};
 pub use sweep::{Swept, sweep_launch, take_in_orphans};
-pub(crate) use sys::unblocked_and_dying_with_parent;
+pub(crate) use sys::{a_write_too_long_fails, unblocked_and_dying_with_parent};
