@@ -178,7 +178,8 @@ fn an_empty_journal_is_brought_back_and_an_empty_or_missing_copy_is_made_anew() 
 fn every_damaged_line_before_the_last_is_named_with_the_way_to_mend_it_and_nothing_is_written() {
     let torn = Torn::new(false);
     let lines: Vec<&[u8]> = torn.whole.split_inclusive(|b| *b == b'\n').collect();
-    let damage: [&dyn Fn(&[u8]) -> Vec<u8>; 4] = [
+    type Damage<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+    let damage: [Damage<'_>; 4] = [
         &|line| [&line[..line.len() / 2], b"\n"].concat(),
         &|line| [&vec![0; line.len() - 1][..], b"\n"].concat(),
         &|_| Vec::new(),
