@@ -68,7 +68,8 @@ impl Journal {
     /// As `open`, and when the copy cannot be read or written.
     pub fn open_kept(path: &Path, copy: &Path) -> Result<(Journal, Vec<Line>, Vouched)> {
         let vouched = kept::reconcile(path, copy)?;
-        let (mut journal, lines) = Journal::open(path)?;
+        let (mut journal, lines) =
+            Journal::open(path).map_err(|error| kept::with_remedy(error, path, copy))?;
         journal.copy = Some(kept::Copy::of(copy, &journal.known)?);
         Ok((journal, lines, vouched))
     }
@@ -387,5 +388,7 @@ fn parse(bytes: &[u8], path: &Path, mut before: u64) -> Result<Vec<Line>> {
 mod kept;
 pub use kept::Vouched;
 
+#[cfg(test)]
+mod cuts;
 #[cfg(test)]
 mod tests;

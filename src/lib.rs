@@ -27,6 +27,7 @@ pub mod hash;
 pub mod journal;
 pub mod leaf;
 pub mod lock;
+pub mod storage;
 pub mod suite;
 pub mod tool;
 pub mod untrusted;

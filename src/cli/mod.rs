@@ -72,6 +72,7 @@ enum Command {
 
 /// Runs the command line and gives the exit code.
 pub fn main() -> ExitCode {
+    crate::leaf::a_write_too_long_fails();
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(OsStr::to_str) {
         // Not commands for people: the program under another role.

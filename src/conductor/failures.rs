@@ -3,6 +3,7 @@
 use crate::cause::{Bail, Cause};
 use crate::leaf::AlreadyRunning;
 use crate::machine::Effect;
+use crate::storage;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -19,14 +20,36 @@ pub(super) struct SetupFailed(pub(super) String);
 /// The cause of a failure, from its recorded facts: a `Bail` in the chain, the kind of an io error, one of veri's
 /// own folders that is gone, or what the effect was about.
 pub(super) fn classify(error: &anyhow::Error, effect: &Effect, own: &[PathBuf]) -> Bail {
-    if let Some(bail) = known_cause(error).or_else(|| vanished(error, own)) {
+    let unknown = || {
+        let cause = match effect {
+            Effect::Publish | Effect::Mirror => Cause::ForgeFailed,
+            _ => Cause::GitFailed,
+        };
+        Bail::new(cause, format!("{error:#}"))
+    };
+    let known = known_cause(error).or_else(|| vanished(error, own));
+    by_the_storage(known.unwrap_or_else(unknown), own)
+}
+
+/// What git or a forge failed for when one of the folders that it works in is gone, or nothing can be written there:
+/// neither always says.
+pub(super) fn by_the_storage(bail: Bail, folders: &[PathBuf]) -> Bail {
+    if !matches!(bail.cause, Cause::GitFailed | Cause::ForgeFailed) {
         return bail;
     }
-    let cause = match effect {
-        Effect::Publish | Effect::Mirror => Cause::ForgeFailed,
-        _ => Cause::GitFailed,
-    };
-    Bail::new(cause, format!("{error:#}"))
+    let gone = folders.iter().find(|folder| !folder.is_dir());
+    let gone = gone.map(|folder| format!("the folder {} is gone", folder.display()));
+    match gone.or_else(|| storage::what_fails(folders)) {
+        Some(why) => Bail::new(
+            Cause::StorageFailed,
+            format!(
+                "{}\nThe reason: {why}. {}",
+                bail.detail.trim_end(),
+                storage::ADVICE
+            ),
+        ),
+        None => bail,
+    }
 }
 
 /// The cause that an error itself carries.
@@ -46,24 +69,11 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     }
     // libgit2 has no kind for it, only the system's words.
     let of_git = error.chain().find_map(|e| e.downcast_ref::<git2::Error>());
-    let full = [
-        "No space left on device",
-        "Read-only file system",
-        "Disk quota exceeded",
-    ];
-    if of_git.is_some_and(|e| full.iter().any(|words| e.message().contains(words))) {
+    if of_git.is_some_and(|e| storage::is_named_in(e.message())) {
         return Some(storage_failed(error));
     }
-    use ErrorKind as K;
-    let storage = matches!(
-        kind_of(error)?,
-        K::StorageFull
-            | K::QuotaExceeded
-            | K::ReadOnlyFilesystem
-            | K::PermissionDenied
-            | K::FileTooLarge
-            | K::NotADirectory
-    );
+    let kind = kind_of(error)?;
+    let storage = storage::is_to_blame(kind) || kind == ErrorKind::NotADirectory;
     storage.then(|| storage_failed(error))
 }
 
@@ -90,7 +100,7 @@ fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
 fn storage_failed(error: &anyhow::Error) -> Bail {
     Bail::new(
         Cause::StorageFailed,
-        format!("{error:#}. Nothing finished is lost: make room or give access, and run again."),
+        format!("{error:#}. {}", storage::ADVICE),
     )
 }
 

@@ -32,6 +32,7 @@ mod serving;
 mod settings;
 mod signals;
 mod snapshot;
+mod standing;
 mod start;
 pub mod stop;
 mod stories;

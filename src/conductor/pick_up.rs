@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::role::{Phase, Role, leaf_name};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
@@ -73,7 +73,7 @@ impl Run<'_> {
         self.bring_edit_back()?;
         self.take_tree_back()?;
         if fresh {
-            let fields = json!({ "resume": self.resume_command() });
+            let fields = self.begins_with();
             return self.feed(Event::Begun { limits, plan }, None, fields);
         }
         match self.state.at.clone() {
@@ -109,7 +109,7 @@ impl Run<'_> {
             renew,
             plan,
         };
-        let fields = json!({ "resume": self.resume_command() });
+        let fields = self.begins_with();
         self.feed(resumed, None, fields)?;
         if let Some(changed) = &left.changed {
             self.say(Kind::Preflight, changed)?;
@@ -117,6 +117,16 @@ impl Run<'_> {
         // A stop that was asked for while a leaf was taken up still is.
         self.told_stop = None;
         Ok(())
+    }
+
+    /// What the first line of a start says: the command that goes on, and the locks that are somebody else's.
+    fn begins_with(&self) -> Value {
+        let locks = self.tree.locks(self.issue_number);
+        let locks: Vec<_> = locks.iter().map(|l| l.to_string_lossy()).collect();
+        match locks.is_empty() {
+            true => json!({ "resume": self.resume_command() }),
+            false => json!({ "resume": self.resume_command(), "locks": locks }),
+        }
     }
 
     fn unwind_now(&mut self, ending: &Ending) -> Result<()> {
@@ -139,18 +149,31 @@ impl Run<'_> {
         // `veri leaf` may have told something since, and is no start.
         let last = self.lines.iter().rev();
         let mut last = last.filter_map(|l| Some((l, LaunchId::parse(&l.run)?)));
+        let mut before = None;
         let since = match last.next() {
             None => SystemTime::UNIX_EPOCH,
             Some((last, _)) if last.fields.contains_key("ending") => return Ok(()),
             Some((last, run)) => {
                 leaf::sweep_launch(&run);
+                let began = self.lines.iter().find(|l| {
+                    l.run == last.run
+                        && matches!(l.event, Kind::RunStart | Kind::Resume)
+                        && is_input(l)
+                });
+                // What that start found and left is not its own; all else is, whatever the clock has done since.
+                before = began.map(|l| l.fields.get("locks").cloned().unwrap_or_default());
                 let first = self.lines.iter().find(|l| l.run == last.run);
                 let began = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
                 let millis = began.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
                 SystemTime::UNIX_EPOCH + Duration::from_millis(millis).saturating_sub(CLOCK_SLACK)
             }
         };
-        for lock in self.tree.stale_locks(self.issue_number, since)? {
+        let is_its = |lock: &Path, changed: SystemTime| match &before {
+            Some(Value::Array(left)) => !left.iter().any(|l| l.as_str() == lock.to_str()),
+            Some(_) => true,
+            None => changed >= since,
+        };
+        for lock in self.tree.stale_locks(self.issue_number, &is_its)? {
             let said = format!(
                 "a lock that a killed git left is removed: {}",
                 lock.display()

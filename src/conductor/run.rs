@@ -138,7 +138,10 @@ impl Run<'_> {
                 self.write(entry)?;
                 self.crash_point("intended");
             }
-            let (event, fields) = match self.perform(&effect) {
+            let standing = self.what_stands(&effect);
+            let performed = self.perform(&effect);
+            let (event, fields) = match performed {
+                _ if let Some(bail) = standing.fallen() => (Event::Failed(bail), Value::Null),
                 Ok(outcome) => outcome,
                 Err(error) if error.is::<StoppedInSuite>() => {
                     // The request that ended it is what the run stops for.
@@ -163,6 +166,7 @@ impl Run<'_> {
             self.home.clone(),
             self.tree.path().to_owned(),
             self.tree.tdd(),
+            self.repo.git2().commondir().to_owned(),
         ];
         if let Some(ready) = &self.ready {
             own.extend([

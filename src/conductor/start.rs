@@ -1,7 +1,7 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
 use super::again::quoted;
-use super::failures::known_cause;
+use super::failures::{by_the_storage, known_cause};
 use super::pick_up::Left;
 use super::run::{Run, Seen};
 use super::settings::Settings;
@@ -30,18 +30,20 @@ pub(super) fn open<'a>(
     watch: &'a mut dyn FnMut(&Line),
     listen: fn() -> Asked,
 ) -> Result<Run<'a>, Ended> {
-    match try_open(ask, watch, listen) {
+    let mut folders = Vec::new();
+    match try_open(ask, watch, listen, &mut folders) {
         Ok(Ok(run)) => Ok(run),
         Ok(Err(ended)) => Err(ended),
-        Err(error) => Err(refused(&error)),
+        Err(error) => Err(refused(&error, &folders)),
     }
 }
 
-/// The end of a start that found no run to open.
-fn refused(error: &anyhow::Error) -> Ended {
+/// The end of a start that found no run to open, and had these folders to write in.
+fn refused(error: &anyhow::Error, folders: &[PathBuf]) -> Ended {
     let of_git = error.chain().any(|e| e.is::<git2::Error>());
     let unknown = || of_git.then(|| Bail::new(Cause::GitFailed, format!("{error:#}")));
-    match known_cause(error).or_else(unknown) {
+    let cause = known_cause(error).or_else(unknown);
+    match cause.map(|bail| by_the_storage(bail, folders)) {
         Some(Bail { cause, detail }) => Ended {
             exit: cause.class().exit_code(),
             last_words: vec![
@@ -63,6 +65,7 @@ fn try_open<'a>(
     ask: &'a Ask,
     watch: &'a mut dyn FnMut(&Line),
     listen: fn() -> Asked,
+    folders: &mut Vec<PathBuf>,
 ) -> Result<Result<Run<'a>, Ended>> {
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
     let run = LaunchId::random()?;
@@ -90,6 +93,7 @@ fn try_open<'a>(
         ))
     })?;
     let home = home.join(repo.id());
+    folders.push(repo.git2().commondir().to_owned());
 
     // The issue's number may come from the forge, and the stored configuration needs the number.
     let files = || -> Result<Config> {
@@ -200,6 +204,7 @@ fn try_open<'a>(
         .with_kept(kept_stem(&home, &tree_path, issue_number, ask.here));
     std::fs::create_dir_all(home.join("work"))
         .with_context(|| format!("cannot make the folder {}", home.join("work").display()))?;
+    folders.push(home.clone());
     let journal_path = tree.tdd().join("events.jsonl");
     std::fs::create_dir_all(tree.tdd().join("runs"))
         .with_context(|| format!("cannot make the folder {}", tree.tdd().display()))?;

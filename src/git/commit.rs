@@ -7,6 +7,7 @@ use super::stage;
 use super::tree;
 use super::worktree::WorkTree;
 use crate::cause::{Bail, Cause};
+use crate::storage;
 use crate::tool::{ToolEnd, ToolOutput};
 use anyhow::{Context, Result};
 use git2::Oid;
@@ -307,7 +308,12 @@ fn why_not(out: &ToolOutput, ledger_path: &str, hook: Option<&str>) -> Result<Co
         return Ok(Committed::TimedOut);
     }
     let words = run::words(out);
-    if run::held_lock(&words) || words.contains("No space left on device") {
+    // A hook may speak of files that it is denied; of a full disk only when it is full.
+    let storage = match hook {
+        None => storage::is_named_in(&words),
+        Some(_) => words.contains("No space left on device"),
+    };
+    if run::held_lock(&words) || storage {
         return Err(run::failed(out, "committing"));
     }
     if hook == Some("pre-commit") && !hook::could_not_start(out) {

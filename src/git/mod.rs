@@ -12,6 +12,7 @@ mod commit;
 mod guard;
 mod hold;
 mod hook;
+mod locks;
 mod nested;
 mod probe;
 mod remote;

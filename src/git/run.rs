@@ -1,6 +1,7 @@
 //! How the `git` program is called: its environment, and what its failures mean.
 
 use crate::cause::{Bail, Cause};
+use crate::storage;
 use crate::tool::{Tool, ToolEnd, ToolOutput};
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -164,22 +165,21 @@ pub(super) fn must(tool: Tool, what: &str) -> Result<ToolOutput> {
 /// The error of a call that failed in a way that no change of the work can mend.
 pub(super) fn failed(out: &ToolOutput, what: &str) -> anyhow::Error {
     let words = words(out);
-    let cause = if words.contains("No space left on device")
-        || words.contains("Read-only file system")
-        || words.contains("Disk quota exceeded")
-        || words.contains("File too large")
-    {
-        Cause::StorageFailed
+    let said = || format!("{what} failed ({}):\n{words}", ending(out));
+    let bail = if storage::is_named_in(&words) {
+        Bail::new(
+            Cause::StorageFailed,
+            format!("{}\n{}", said(), storage::ADVICE),
+        )
     } else if held_lock(&words) {
-        return Bail::needs_user(format!(
+        Bail::needs_user(format!(
             "{what}: another git process holds a lock, or one that died left it behind. If no git is \
              running in this repository, remove the file that git names and run again:\n{words}"
         ))
-        .into();
     } else {
-        Cause::GitFailed
+        Bail::new(Cause::GitFailed, said())
     };
-    Bail::new(cause, format!("{what} failed ({}):\n{words}", ending(out))).into()
+    bail.into()
 }
 
 /// Whether git's words complain about a lock file that exists.

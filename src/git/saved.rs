@@ -3,7 +3,8 @@
 use super::repo::Repo;
 use super::tree;
 use super::worktree::WorkTree;
-use crate::cause::Bail;
+use crate::cause::{Bail, Cause};
+use crate::storage;
 use anyhow::{Context, Result};
 use git2::{ErrorCode, ObjectType, Oid, Repository, Signature};
 
@@ -269,9 +270,19 @@ impl Refs<'_> {
             .map(|oid| self.repo.find_commit(*oid))
             .collect::<Result<_, _>>()?;
         let parents: Vec<_> = parents.iter().collect();
-        Ok(self
+        let made = self
             .repo
-            .commit(None, &who, &who, message, &tree, &parents)?)
+            .commit(None, &who, &who, message, &tree, &parents)?;
+        // libgit2 1.9 gives a name also to a commit that it could not write.
+        if self.repo.odb()?.exists(made) {
+            return Ok(made);
+        }
+        let said = format!(
+            "the commit {made} cannot be written in {}. {}",
+            self.repo.commondir().display(),
+            storage::ADVICE
+        );
+        Err(Bail::new(Cause::StorageFailed, said).into())
     }
 }
 

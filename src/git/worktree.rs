@@ -1,18 +1,17 @@
 //! The working tree in which veri works: a linked one of its own, or the checkout (`--here`).
 
 use super::base::{branch_tip, issue_branch_name};
-use super::guard::snapshot::locks_below;
 use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
 use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
+use crate::storage;
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// The lines that keep runtime files out of `git status`, but never the ledger.
 const EXCLUDED: &str = "# Runtime files of veri, never its ledgers\n/.tdd/*\n!/.tdd/issue-*.md\n";
@@ -267,6 +266,10 @@ impl WorkTree {
         if out.success() {
             return Ok(());
         }
+        let folders = [self.common_dir.clone(), self.path.clone()];
+        if storage::is_named_in(&run::words(&out)) || storage::what_fails(&folders).is_some() {
+            return Err(run::failed(&out, "checking out the issue branch"));
+        }
         Err(Bail::needs_user(format!(
             "The branch {name} cannot be checked out in {}. git says:\n{}",
             self.path.display(),
@@ -286,45 +289,6 @@ impl WorkTree {
             .quiet(["worktree", "remove", "--force", "--force", "--"])
             .arg(&self.path);
         run::must(tool, "removing veri's worktree").map(drop)
-    }
-
-    /// Removes locks on index, HEAD, issue branch and the issue's own refs that a git call of a dead
-    /// conductor left behind: files at least as new as `intent`, the time at which that call's intent was stored. Gives back
-    /// what was removed.
-    ///
-    /// # Errors
-    /// needs-user in the person's checkout, where any git may hold them; io errors.
-    pub fn stale_locks(&self, issue: u64, intent: SystemTime) -> Result<Vec<PathBuf>> {
-        let branch = format!("refs/heads/{}.lock", issue_branch_name(issue));
-        let own = self.common_dir.join(format!("refs/veri/issue-{issue}"));
-        let own_refs = locks_below(&own);
-        let mut removed = Vec::new();
-        for lock in [
-            self.git_dir.join("index.lock"),
-            self.git_dir.join("HEAD.lock"),
-            self.common_dir.join(branch),
-        ]
-        .into_iter()
-        .chain(own_refs)
-        {
-            let Ok(meta) = fs::symlink_metadata(&lock) else {
-                continue;
-            };
-            if !self.linked && !lock.starts_with(&own) {
-                return Err(Bail::needs_user(format!(
-                    "{} is there: a git process is at work in this checkout, or one died. If none \
-                     is running, remove the file and run again.",
-                    lock.display()
-                ))
-                .into());
-            }
-            if meta.modified()? >= intent {
-                fs::remove_file(&lock)
-                    .with_context(|| format!("the lock {} cannot be removed", lock.display()))?;
-                removed.push(lock);
-            }
-        }
-        Ok(removed)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::entries::Entries;
 use super::path::{TreePath, covers, place};
 use crate::cause::{Bail, Cause};
+use crate::storage;
 use crate::tool::{Tool, ToolOutput};
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
@@ -239,19 +240,10 @@ fn done(call: Tool, what: &str) -> Result<ToolOutput> {
         return Ok(output);
     }
     let why = output.stderr_text();
-    let storage = [
-        "No space left on device",
-        "Read-only file system",
-        "Disk quota exceeded",
-        "File too large",
-    ];
-    let cause = match storage.iter().any(|words| why.contains(words)) {
-        true => Cause::StorageFailed,
-        false => Cause::GitFailed,
-    };
-    Err(Bail::new(
-        cause,
-        format!("{what} failed ({:?}): {}", output.end, why.trim()),
-    )
+    let said = format!("{what} failed ({:?}): {}", output.end, why.trim());
+    Err(match storage::is_named_in(&why) {
+        true => Bail::new(Cause::StorageFailed, format!("{said}\n{}", storage::ADVICE)),
+        false => Bail::new(Cause::GitFailed, said),
+    }
     .into())
 }

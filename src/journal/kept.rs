@@ -4,6 +4,7 @@
 //! well it is formed; and one that stands in the copy alone is, whose writing was cut off.
 
 use super::{MOST_TOLD, clear_the_way, only_tells, parse, replace};
+use crate::cause::Bail;
 use crate::event::{Kind, Line};
 use crate::role::Role;
 use crate::untrusted::whole;
@@ -129,6 +130,25 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
     set_aside(path).with_context(what)?;
     replace(path, &kept).with_context(what)?;
     Ok(Vouched::PutBack)
+}
+
+/// An error of a journal that is damaged, with what mends it where the copy is whole: a person may have damaged it on
+/// purpose, so that nobody else decides.
+pub(super) fn with_remedy(error: anyhow::Error, path: &Path, copy: &Path) -> anyhow::Error {
+    let whole = super::read(copy).is_ok_and(|lines| !lines.is_empty());
+    match error.downcast_ref::<Bail>() {
+        Some(bail) if whole => Bail::new(
+            bail.cause,
+            format!(
+                "{} veri's own copy of it is whole: `cp '{}' '{}'` repairs it.",
+                bail.detail,
+                copy.display(),
+                path.display()
+            ),
+        )
+        .into(),
+        _ => error,
+    }
 }
 
 /// No copy vouches for anything: what was written after a developer was let loose may be anybody's.

@@ -5,10 +5,11 @@ use super::outcome::conclude;
 use super::output;
 use super::process::Handle;
 use super::records::{Exit, Records, Started, remove};
-use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, Order, SHIM_COMMAND};
+use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, NO_ROOM, Order, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
 use super::sweep::{children, sweep_recorded, sweep_strays, taken_in};
 use crate::cause::{Bail, Cause};
+use crate::storage;
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -298,10 +299,20 @@ impl Running {
             Some(CANNOT_RECORD) => bail!(Bail::new(
                 Cause::StorageFailed,
                 format!(
-                    "the end of leaf {} could not be recorded in {}: see {}; make room there and run again",
+                    "the end of leaf {} could not be recorded in {}: see {}. {}",
                     self.name,
                     self.records.runs().display(),
                     self.records.err(&self.name).display(),
+                    storage::ADVICE
+                ),
+            )),
+            Some(NO_ROOM) if !started => bail!(Bail::new(
+                Cause::StorageFailed,
+                format!(
+                    "the start of leaf {} could not be recorded in {}. {}",
+                    self.name,
+                    self.records.runs().display(),
+                    storage::ADVICE
                 ),
             )),
             Some(CANNOT_BEGIN) if !started => bail!(

@@ -56,5 +56,5 @@ pub use shim::{SHIM_COMMAND, shim_main};
 pub use signs::{Means, Pointer, Sign, Stands, Wait};
 pub use spec::{AlreadyRunning, BadName, DEFAULT_GRACE, LAUNCH_VAR, LaunchId, Spec, check_name};
 pub use sweep::{Swept, sweep_launch, take_in_orphans};
-pub(crate) use sys::unblocked_and_dying_with_parent;
+pub(crate) use sys::{a_write_too_long_fails, unblocked_and_dying_with_parent};
 pub use watch::Watch;

@@ -18,6 +18,7 @@ use super::spec::{LAUNCH_VAR, LaunchId, Spec};
 use super::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
 use super::sys;
 use super::watch::Orders;
+use crate::storage;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
@@ -39,6 +40,9 @@ pub const SHIM_COMMAND: &str = "__shim";
 
 /// The shim's exit code when it could not record how its leaf ended (sysexits.h: EX_IOERR).
 pub(super) const CANNOT_RECORD: i32 = 74;
+
+/// The shim's exit code when it could not write down that it begins (sysexits.h: EX_CANTCREAT).
+pub(super) const NO_ROOM: i32 = 73;
 
 /// The shim's exit code when it could not begin (sysexits.h: EX_SOFTWARE).
 pub(super) const CANNOT_BEGIN: i32 = 70;
@@ -95,7 +99,10 @@ pub fn shim_main() -> u8 {
         Ok(()) => 0,
         Err(Failure::Begin(e)) => {
             let _ = writeln!(io::stderr(), "supervise: the shim cannot begin: {e}");
-            CANNOT_BEGIN as u8
+            match storage::is_to_blame(e.kind()) {
+                true => NO_ROOM as u8,
+                false => CANNOT_BEGIN as u8,
+            }
         }
         Err(Failure::Record(e)) => {
             let _ = writeln!(

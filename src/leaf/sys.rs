@@ -14,11 +14,13 @@ use std::process::Command;
 /// happens. The caller must be single-threaded, or the thread that lives to its end. The second is Linux only.
 pub(crate) fn unblocked_and_dying_with_parent(command: &mut Command) {
     let parent = Pid::this();
-    // SAFETY: the closure runs in the forked child. It makes three system calls without locks or memory
-    // (sigmask, prctl, getppid) and builds errors from plain numbers, so it is async-signal-safe.
+    // SAFETY: the closure runs in the forked child. It makes four system calls without locks or memory
+    // (sigmask, sigaction, prctl, getppid) and builds errors from plain numbers, so it is async-signal-safe.
     unsafe {
         command.pre_exec(move || {
             SigSet::empty().thread_set_mask()?;
+            // Ignored by this program alone (`a_write_too_long_fails`).
+            nix::sys::signal::signal(Signal::SIGXFSZ, nix::sys::signal::SigHandler::SigDfl)?;
             #[cfg(target_os = "linux")]
             nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
             // The parent may have died before the call above: then no signal will come any more.
@@ -107,6 +109,14 @@ pub(super) fn is_marked_delegated(path: &std::path::Path) -> bool {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_marked_delegated(_: &std::path::Path) -> bool {
     false
+}
+
+/// Has a write beyond a limit on the size of files fail like one to a full disk, here and in the tools that this program
+/// starts, instead of ending the program without a word.
+pub(crate) fn a_write_too_long_fails() {
+    // SAFETY: no handler is installed; the signal is ignored from here on.
+    let _ =
+        unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, nix::sys::signal::SigHandler::SigIgn) };
 }
 
 /// Gives the usual signals their default effect again: a caller under `nohup` or with SIGCHLD ignored hands

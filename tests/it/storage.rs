@@ -1,60 +1,17 @@
 //! Storage that fails: a full disk, a read-only folder. The run says so, and nothing finished is lost.
 
-use crate::scene::{Agent, Scene};
+use crate::alone::{Disk, alone, bind_read_only, unmount};
+use crate::scene::{Agent, Scene, wait};
 use crate::watching::{ONE_STEP, is_finished, kill_everything, launches_of, noting, plain, start};
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// A little file system of the test's own, taken away at its end. None where mounting is not allowed.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    #[allow(clippy::print_stdout)] // a test that is skipped says so
-    fn new(at: &Path, options: &str) -> Option<Mounted> {
-        let options = format!("size={options},mode=755");
-        let done = mount(&[
-            "-t",
-            "tmpfs",
-            "-o",
-            &options,
-            "veri-test",
-            &at.display().to_string(),
-        ]);
-        if !done {
-            println!("skipped: mounting a tmpfs is not allowed here");
-        }
-        done.then(|| Mounted(at.to_owned()))
-    }
-
-    fn again(&self, options: &str) {
-        let options = format!("remount,{options}");
-        assert!(mount(&["-o", &options, &self.0.display().to_string()]));
-    }
-}
-
-impl Drop for Mounted {
-    #[allow(clippy::disallowed_methods)] // the real program
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(&self.0)
-            .status();
-    }
-}
-
-#[allow(clippy::disallowed_methods)] // the real program
-fn mount(args: &[&str]) -> bool {
-    let mut command = std::process::Command::new("mount");
-    let out = command.args(args).output();
-    out.is_ok_and(|out| out.status.success())
-}
 
 #[test]
 fn a_full_disk_under_veris_home_bails_and_a_rerun_with_room_goes_on() {
-    let scene = plain();
-    let Some(home) = Mounted::new(&scene.path("state"), "24m") else {
+    if !alone("storage::a_full_disk_under_veris_home_bails_and_a_rerun_with_room_goes_on") {
         return;
-    };
+    }
+    let scene = plain();
+    let home = Disk::over(&scene, "state", "size=24m");
     // Full from the moment that the developer of green works: the leaf fills it.
     let good = Agent {
         plan: ONE_STEP.to_owned(),
@@ -86,10 +43,11 @@ fn a_full_disk_under_veris_home_bails_and_a_rerun_with_room_goes_on() {
 
 #[test]
 fn a_folder_that_turned_read_only_bails_and_nothing_is_lost() {
-    let scene = plain();
-    let Some(home) = Mounted::new(&scene.path("state"), "64m") else {
+    if !alone("storage::a_folder_that_turned_read_only_bails_and_nothing_is_lost") {
         return;
-    };
+    }
+    let scene = plain();
+    let home = Disk::over(&scene, "state", "size=64m");
     scene.hold("verifier-red");
     let run = start(&scene, &[]);
     scene.begun("verifier-red");
@@ -103,6 +61,131 @@ fn a_folder_that_turned_read_only_bails_and_nothing_is_lost() {
     scene.tdd(&[]).expect(0);
     is_finished(&scene);
     assert_eq!(launches_of(&scene, "developer red"), 1);
+}
+
+/// What is locked away under a run of which an agent is held, and what the run may say of it.
+type What = (
+    &'static str,
+    fn(&Scene) -> std::path::PathBuf,
+    &'static [&'static str],
+);
+
+const LOCKED: [What; 4] = [
+    ("veri's home", |s| s.path("state"), &["storage-failed"]),
+    (".tdd", |s| s.worktree().join(".tdd"), &["storage-failed"]),
+    (
+        "the repository",
+        |s| s.repo().join(".git"),
+        &["storage-failed"],
+    ),
+    (
+        "the forge",
+        |s| s.path("forge"),
+        &["storage-failed", "forge-failed"],
+    ),
+];
+
+/// Locks something away while somebody works, and opens it again before the next start.
+fn locked_away(
+    what: &What,
+    who: &str,
+    lock: &dyn Fn(&std::path::Path),
+    open: &dyn Fn(&std::path::Path),
+) {
+    let scene = plain();
+    scene.hold(who);
+    let run = start(&scene, &[]);
+    scene.begun(who);
+    let folder = (what.1)(&scene);
+    lock(&folder);
+    scene.let_go(who);
+    let ran = wait(run);
+    let case = format!("{} while {who} works:\n{}", what.0, ran.err);
+    let named = what
+        .2
+        .iter()
+        .any(|c| ran.last() == format!("bail: {c} (system)"));
+    assert!(named, "{case}");
+    assert!(
+        ran.err.contains("run again") || ran.err.contains("run the same command again"),
+        "{case}"
+    );
+    scene.nothing_is_left_running();
+    open(&folder);
+    let again = scene.tdd(&[]);
+    assert_eq!(
+        again.code,
+        Some(0),
+        "{case}then:\n{}{}",
+        again.out,
+        again.err
+    );
+    is_finished(&scene);
+    assert_eq!(launches_of(&scene, "developer red"), 1, "{case}");
+}
+
+#[test]
+fn a_file_system_that_turns_read_only_in_the_middle_of_a_run_bails_and_nothing_is_lost() {
+    if alone(
+        "storage::a_file_system_that_turns_read_only_in_the_middle_of_a_run_bails_and_nothing_is_lost",
+    ) {
+        for what in &LOCKED {
+            for who in ["developer-green", "verifier-green"] {
+                locked_away(what, who, &bind_read_only, &unmount);
+            }
+        }
+    }
+}
+
+#[test]
+#[allow(clippy::print_stdout)] // a test that is skipped says so
+fn a_folder_that_may_not_be_written_any_more_bails_and_nothing_is_lost() {
+    if nix::unistd::geteuid().is_root() {
+        println!(
+            "skipped: a_folder_that_may_not_be_written_any_more: permissions are nothing to root"
+        );
+        return;
+    }
+    let chmod = |mode: &'static str| {
+        move |folder: &std::path::Path| {
+            // Of every folder below it, too; files may keep theirs.
+            let done = std::process::Command::new("find")
+                .arg(folder)
+                .args(["-type", "d", "-exec", "chmod", mode, "{}", "+"])
+                .status();
+            assert!(done.unwrap().success());
+        }
+    };
+    for what in &LOCKED {
+        for who in ["developer-green", "verifier-green"] {
+            locked_away(what, who, &chmod("a-w"), &chmod("u+w"));
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_kills_nobody_silently() {
+    let scene = Scene::new();
+    scene.agent(&noting(Agent {
+        plan: ONE_STEP.to_owned(),
+        ..Agent::default()
+    }));
+    let arguments: Vec<String> = scene.arguments().iter().map(|a| format!("'{a}'")).collect();
+    // In KiB; SIGXFSZ as it is by default, which ends a program that says nothing.
+    for limit in [2, 6, 12, 24] {
+        let mut command = scene.command("bash");
+        let line = format!(
+            "ulimit -f {limit}; exec '{}' {}",
+            crate::scene::VERI,
+            arguments.join(" ")
+        );
+        command.args(["-c", &line]);
+        crate::scene::finish(command).bails("storage-failed");
+        scene.nothing_is_left_running();
+    }
+    scene.tdd(&[]).expect(0);
+    assert!(!scene.said("torn"));
+    is_finished(&scene);
 }
 
 /// Where nothing can be mounted, a bound on the size of files stands in for the full disk.

@@ -24,6 +24,7 @@ const FLOORS: [(&str, &[&str]); 4] = [
             "journal",
             "leaf",
             "lock",
+            "storage",
             "suite",
             "tool",
             "untrusted",

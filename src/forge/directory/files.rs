@@ -3,6 +3,7 @@
 
 use crate::cause::{Bail, Cause};
 use crate::lock::Locked;
+use crate::storage;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -21,14 +22,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// An I/O error with what was attempted. The `io::Error` stays in the chain; a full or read-only disk
 /// is the storage's fault and is classified from it, everything else is the forge's.
 pub(super) fn failed(error: io::Error, attempted: String) -> anyhow::Error {
-    let storage = matches!(
-        error.kind(),
-        ErrorKind::StorageFull
-            | ErrorKind::QuotaExceeded
-            | ErrorKind::ReadOnlyFilesystem
-            | ErrorKind::FileTooLarge
-    );
-    if storage {
+    if storage::has_no_room(error.kind()) {
         return anyhow::Error::new(error).context(attempted);
     }
     let detail = format!(

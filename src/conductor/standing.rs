@@ -1,0 +1,94 @@
+//! Whether the folders that a run works in still stand where they stood. One that somebody moves or removes while an agent
+//! or a suite is at work is the storage's fault and no work of theirs, whatever they make of it.
+
+use super::run::Run;
+use crate::cause::{Bail, Cause};
+use crate::machine::Effect;
+use crate::role::Role;
+use crate::storage;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// Folders, and which ones they were.
+pub(super) struct Standing(Vec<(PathBuf, Option<(u64, u64)>)>);
+
+fn which(folder: &PathBuf) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(folder).ok()?;
+    found.is_dir().then(|| (found.dev(), found.ino()))
+}
+
+impl Standing {
+    fn now(folders: Vec<PathBuf>) -> Standing {
+        let with = |folder: PathBuf| (folder.clone(), which(&folder));
+        Standing(folders.into_iter().map(with).collect())
+    }
+
+    /// The first of them that is not there any more, or is another one by now.
+    pub(super) fn fallen(&self) -> Option<Bail> {
+        let stood = self.0.iter().filter(|(_, before)| before.is_some());
+        let mut fallen = stood.filter(|(folder, before)| which(folder) != *before);
+        fallen.next().map(|(folder, _)| {
+            let said = format!(
+                "the folder {} was moved or removed while the run was at work in it. What is committed, and an \
+                 approved test, is kept. {} If it is another's to keep (a disk that was unmounted, a folder that was \
+                 moved), bring it back first.",
+                folder.display(),
+                storage::ADVICE
+            );
+            Bail::new(Cause::StorageFailed, said)
+        })
+    }
+}
+
+impl Run<'_> {
+    /// The folders that nobody has any business to take away during an effect. A developer that removes `.tdd/` is told
+    /// so, and goes on.
+    pub(super) fn what_stands(&self, effect: &Effect) -> Standing {
+        // Whoever writes objects makes it again, or what looks like it.
+        let mut folders = vec![self.repo.git2().commondir().to_owned()];
+        let (own, tdd) = (self.tree.path().to_owned(), self.tree.tdd());
+        match effect {
+            Effect::Launch(leaf) if leaf.role == Role::Developer => folders.push(own),
+            Effect::Launch(_) | Effect::Check(_) | Effect::Prove(_) | Effect::Accept => {
+                folders.extend([own, tdd.join("runs"), tdd]);
+            }
+            _ => {}
+        }
+        Standing::now(folders)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_removed_moved_or_replaced_is_named_and_one_that_never_was_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, never) = (dir.path().join("own"), dir.path().join("never"));
+        std::fs::create_dir(&own).unwrap();
+        let standing = Standing::now(vec![never.clone(), own.clone()]);
+        assert!(standing.fallen().is_none());
+        std::fs::create_dir(&never).unwrap();
+        std::fs::write(own.join("x"), "").unwrap();
+        assert!(standing.fallen().is_none());
+        let away = dir.path().join("away");
+        std::fs::rename(&own, &away).unwrap();
+        for make in [
+            |_: &PathBuf| (),
+            |own: &PathBuf| std::fs::create_dir(own).unwrap(),
+        ] {
+            make(&own);
+            let bail = standing.fallen().unwrap();
+            assert_eq!(bail.cause, Cause::StorageFailed);
+            assert!(
+                bail.detail.contains(&own.display().to_string()),
+                "{}",
+                bail.detail
+            );
+        }
+        std::fs::remove_dir(&own).unwrap();
+        std::fs::rename(&away, &own).unwrap();
+        assert!(standing.fallen().is_none());
+    }
+}

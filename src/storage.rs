@@ -1,0 +1,142 @@
+//! Storage that fails, in whatever words: a full disk, a quota, a read-only file system, a permission that is gone.
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// What has to be left on a disk so that it is not full, in bytes and in files: git alone writes more for one commit of a
+/// small project.
+const LEFT: (u64, u64) = (1 << 20, 16);
+
+/// What a person does about it, as the end of a message.
+pub const ADVICE: &str = "Nothing finished is lost: make room or give access, and run again.";
+
+/// Whether an error of this kind is the storage's.
+pub fn is_to_blame(kind: ErrorKind) -> bool {
+    use ErrorKind as K;
+    kind == K::PermissionDenied || has_no_room(kind)
+}
+
+/// Whether nothing can be written there, whoever tries.
+pub fn has_no_room(kind: ErrorKind) -> bool {
+    use ErrorKind as K;
+    matches!(
+        kind,
+        K::StorageFull | K::QuotaExceeded | K::ReadOnlyFilesystem | K::FileTooLarge
+    )
+}
+
+/// Whether another program (git, libgit2) says so, in the C locale. Only its own words will do: those of a hook or a
+/// test may say anything.
+pub fn is_named_in(words: &str) -> bool {
+    const FULL: [&str; 8] = [
+        "No space left on device",
+        // git, which does not say why.
+        "unable to write",
+        "couldn't write '",
+        // git, of an index that it could not write whole.
+        "Out of diskspace",
+        "Read-only file system",
+        "Disk quota exceeded",
+        "File too large",
+        "insufficient permission for adding an object",
+    ];
+    FULL.iter().any(|full| words.contains(full)) || words.lines().any(is_denied)
+}
+
+/// Why next to nothing can be written in one of these folders, in words: asked when a program has failed and does not say
+/// why. For a folder that is not there, the one that it would be made in is looked at.
+pub fn what_fails(folders: &[PathBuf]) -> Option<String> {
+    let there = folders
+        .iter()
+        .filter_map(|f| f.ancestors().find(|f| f.is_dir()));
+    there.into_iter().find_map(what_fails_in)
+}
+
+fn what_fails_in(folder: &Path) -> Option<String> {
+    let at = folder.display();
+    if let Ok(disk) = statvfs(folder) {
+        // The types differ between systems.
+        #[allow(clippy::unnecessary_cast)]
+        let (left, files, of_files) = (
+            disk.blocks_available() as u64 * disk.fragment_size() as u64,
+            disk.files_available() as u64,
+            disk.files() as u64,
+        );
+        if disk.flags().contains(FsFlags::ST_RDONLY) {
+            return Some(format!("{at} lies on a read-only file system"));
+        }
+        if left < LEFT.0 {
+            return Some(format!(
+                "the disk under {at} is full: {} KiB are left",
+                left / 1024
+            ));
+        }
+        // Some file systems do not count them.
+        if of_files > 0 && files < LEFT.1 {
+            return Some(format!(
+                "the disk under {at} is full: it takes {files} more files"
+            ));
+        }
+    }
+    let tried = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(&[b'x'; 4096])?;
+        file.as_file().sync_data()
+    });
+    match tried {
+        Err(e) if is_to_blame(e.kind()) => Some(format!("nothing can be written in {at}: {e}")),
+        _ => None,
+    }
+}
+
+/// Whether a file is named that may not be written: a remote denies, too, and names none.
+fn is_denied(line: &str) -> bool {
+    line.contains("': Permission denied")
+        && ["fatal: ", "error: "].iter().any(|p| line.starts_with(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gits_words_for_a_failing_disk_are_known_and_a_remote_that_denies_is_none() {
+        for words in [
+            "fatal: sha1 file '/r/.git/index.lock' write error. Out of diskspace",
+            "error: unable to write file x\nfatal: unable to write loose object file: No space left on device",
+            "fatal: Unable to create '/r/.git/index.lock': Permission denied",
+            "error: insufficient permission for adding an object to repository database .git/objects",
+            "fatal: cannot lock ref 'HEAD': Unable to create '/r/.git/HEAD.lock': Read-only file system",
+        ] {
+            assert!(is_named_in(words), "{words}");
+        }
+        for words in [
+            "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.",
+            "hint: '.git/hooks/pre-commit': Permission denied",
+            "fatal: not a git repository",
+        ] {
+            assert!(!is_named_in(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_can_be_written_or_made_does_not_fail_and_one_that_cannot_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = [dir.path().join("gone"), dir.path().to_owned()];
+        assert_eq!(what_fails(&folders), None);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        #[cfg(target_os = "linux")]
+        if let Some(why) = what_fails(&[PathBuf::from("/proc")]) {
+            assert!(why.contains("/proc"), "{why}");
+        } else {
+            panic!("nobody writes in /proc");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_no_fault_of_the_storage() {
+        assert!(is_to_blame(ErrorKind::StorageFull) && is_to_blame(ErrorKind::PermissionDenied));
+        assert!(!has_no_room(ErrorKind::PermissionDenied));
+        assert!(!is_to_blame(ErrorKind::NotFound));
+    }
+}
