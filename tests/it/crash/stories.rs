@@ -1,0 +1,1 @@
+//! Smaller matrices: before and after each effect of stories in which other things happen.
