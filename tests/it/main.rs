@@ -38,6 +38,7 @@ mod picture;
 mod planner;
 mod preflight;
 mod project;
+mod random_kills;
 mod recheck;
 mod remotes;
 mod rerun;

@@ -10,6 +10,7 @@ mod stories;
 use crate::scene::{Ran, Scene, finish};
 use crate::watching::Came;
 use course::{Course, effect_of, outcomes};
+pub use lanes::quick_folder;
 use veri::event::Line;
 
 /// A story that crashes disturb: the same command is run until it says that it is done.
