@@ -194,8 +194,11 @@ impl Scene {
         self.path("repo")
     }
 
-    /// The run's own worktree.
+    /// The run's own worktree; the checkout, for a run that works there.
     pub fn worktree(&self) -> PathBuf {
+        if self.repo().join(".tdd/events.jsonl").exists() {
+            return self.repo();
+        }
         let state = self.path("state");
         let homes = fs::read_dir(&state).expect("a state folder").flatten();
         homes

@@ -114,7 +114,9 @@ impl Scene {
             .flatten()
             .flatten();
         homes
-            .map(|home| home.path().join("work/issue-42/.tdd/events.jsonl"))
+            .map(|home| home.path().join("work/issue-42"))
+            .chain([self.repo()])
+            .map(|tree| tree.join(".tdd/events.jsonl"))
             .find(|path| path.exists())
             .and_then(|path| veri::journal::read(&path).ok())
             .unwrap_or_default()

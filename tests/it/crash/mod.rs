@@ -75,6 +75,7 @@ struct Reference {
     came: Came,
     course: Course,
     effects: Vec<String>,
+    lines: Vec<Line>,
 }
 
 impl Reference {
@@ -85,11 +86,13 @@ impl Reference {
             came: Came::of(scene),
             course: Course::of(scene, &lines),
             effects: lines.iter().filter_map(effect_of).collect(),
+            lines,
         }
     }
 }
 
-/// One crash, or two in a row: at which effect of their start, at which of its points (`7:after`).
+/// One crash, or two in a row: at which effect of their start, at which of its points (`7:after`). Where there is none
+/// (``), a start of the story that is left alone.
 #[derive(Debug, Clone)]
 struct Case {
     name: String,
