@@ -3,6 +3,7 @@
 //! Git and the lock (1, 2) are `start`'s. Nothing here touches a branch or a tracked file before
 //! everything has passed.
 
+use super::record::Entry;
 use super::run::{Ready, Run};
 use super::snapshot::{self, InForce};
 use super::{checks, start, whose};
@@ -74,6 +75,12 @@ impl Run<'_> {
             files: self.files.clone(),
         };
         snapshot::keep(self.repo.git2(), self.issue_number, skill, &in_force)?;
+        if self.ask.here && start.ledger.is_none() {
+            // Once the checkout is on the issue's branch, nothing else tells where it came from.
+            let fields = json!({ "base": start.base.name });
+            let said = format!("the base is {}", start.base.name);
+            self.write(Entry::new(Kind::Preflight, Default::default(), fields).say(said))?;
+        }
         self.tree.take_branch(self.issue_number, start.tip)?;
         self.store_skill_commit(skill)?;
         let said = format!(

@@ -146,10 +146,16 @@ impl Git {
     }
 }
 
-/// Runs a call to its end, whatever its exit code.
+/// Runs a call to its end, whatever its exit code. One that somebody killed has answered nothing, least of all no: it
+/// bails git-failed.
 pub(super) fn run(tool: Tool, what: &str) -> Result<ToolOutput> {
-    tool.run()
-        .with_context(|| format!("{what}: git cannot be started"))
+    let out = tool
+        .run()
+        .with_context(|| format!("{what}: git cannot be started"))?;
+    match out.end {
+        ToolEnd::Signal(_) => Err(failed(&out, what)),
+        ToolEnd::Code(_) | ToolEnd::TimedOut => Ok(out),
+    }
 }
 
 /// Runs a call that must succeed; otherwise bails git-failed with git's words.
@@ -253,6 +259,16 @@ mod tests {
             without_passwords(said),
             "fatal: unable to access 'https://…@host/x.git/': no, see http://a/b@c"
         );
+    }
+
+    #[test]
+    fn a_git_that_somebody_kills_has_not_answered_no() {
+        let killed = Tool::new("sh").args(["-c", "kill -9 $$"]);
+        let error = run(killed, "asking").unwrap_err();
+        let cause = error.downcast_ref::<Bail>().map(|bail| bail.cause);
+        assert_eq!(cause, Some(Cause::GitFailed), "{error:#}");
+        let refused = Tool::new("sh").args(["-c", "exit 1"]);
+        assert!(!run(refused, "asking").unwrap().success());
     }
 
     #[test]

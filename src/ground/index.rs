@@ -45,8 +45,7 @@ impl KeptIndex {
 
     /// Brings the file to hold exactly what is laid.
     pub(super) fn write(&mut self, path: &Path, laid: &BTreeMap<TreePath, LaidFile>) -> Result<()> {
-        // We hold the ground's lock, so a lock of the index is left over from a process that was killed.
-        files::remove(&path.with_extension("lock"))?;
+        remove_lock(path)?;
         let since = std::mem::take(&mut self.since);
         // Kept again only when all went well: half of an update is no update.
         let mut index = match self.written.take() {
@@ -85,6 +84,12 @@ impl KeptIndex {
     }
 }
 
+/// Removes what a process that was killed left of its lock of an index: whoever holds the ground's own lock is the
+/// only one that may be writing.
+fn remove_lock(path: &Path) -> Result<()> {
+    files::remove(&path.with_extension("lock"))
+}
+
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
 }
@@ -94,6 +99,7 @@ pub(super) fn write_few<'a>(
     path: &Path,
     entries: impl IntoIterator<Item = (&'a TreePath, &'a Entry)>,
 ) -> Result<()> {
+    remove_lock(path)?;
     files::remove(path)?;
     let mut index = Index::open(path)?;
     let zero = IndexTime::new(0, 0);

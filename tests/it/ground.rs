@@ -562,9 +562,10 @@ fn what_a_killed_process_left_half_done_does_not_hold_the_next_one() {
     let second = project.tree(&[("a", "2"), ("b", "1")]);
     let mut ground = ground(&project);
     ground.bring_to(&project.repo, first).unwrap();
-    // As after a kill in the middle: a lock of the index, files laid but not moved, one moved but not recorded.
+    // As after a kill in the middle: locks of both indexes, files laid but not moved, one moved but not recorded.
     let records = ground.records().to_owned();
     fs::write(records.join("index.lock"), "").unwrap();
+    fs::write(records.join("few.lock"), "").unwrap();
     fs::create_dir_all(records.join("fresh/a")).unwrap();
     fs::write(ground.path().join("a"), "2").unwrap();
     drop(ground);

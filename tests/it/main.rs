@@ -44,6 +44,7 @@ mod picture;
 mod planner;
 mod preflight;
 mod project;
+mod random_kills;
 mod recheck;
 mod remotes;
 mod rerun;

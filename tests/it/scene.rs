@@ -138,7 +138,12 @@ impl Default for Agent {
 impl Scene {
     /// A repository with a shell library, one test, and issue 42 of two criteria; the good agent.
     pub fn new() -> Scene {
-        let scene = Scene::bare();
+        Scene::new_in(&std::env::temp_dir())
+    }
+
+    /// The same, with everything of it below a folder.
+    pub fn new_in(folder: &Path) -> Scene {
+        let scene = Scene::bare_in(folder);
         scene.git(&["init", "-q", "-b", "main", "."]);
         scene.write("src/lib.sh", "greet() { echo hello; }\n");
         scene.write("tests/greet.sh", ". src/lib.sh; [ \"$(greet)\" = hello ]\n");
@@ -157,9 +162,13 @@ impl Scene {
 
     /// Folders and nothing else: no repository yet.
     pub fn bare() -> Scene {
+        Scene::bare_in(&std::env::temp_dir())
+    }
+
+    fn bare_in(folder: &Path) -> Scene {
         let dir = tempfile::Builder::new()
             .prefix("veri-scene-")
-            .tempdir()
+            .tempdir_in(folder)
             .expect("a folder");
         for name in ["repo", "home", "state", "forge", "tmp"] {
             fs::create_dir(dir.path().join(name)).expect("a folder");
@@ -185,8 +194,11 @@ impl Scene {
         self.path("repo")
     }
 
-    /// The run's own worktree.
+    /// The run's own worktree; the checkout, for a run that works there.
     pub fn worktree(&self) -> PathBuf {
+        if self.repo().join(".tdd/events.jsonl").exists() {
+            return self.repo();
+        }
         let state = self.path("state");
         let homes = fs::read_dir(&state).expect("a state folder").flatten();
         homes

@@ -3,7 +3,7 @@
 
 use crate::scene::{Agent, PATIENCE, Scene, VERI};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use veri::event::{Kind, Line};
@@ -114,7 +114,9 @@ impl Scene {
             .flatten()
             .flatten();
         homes
-            .map(|home| home.path().join("work/issue-42/.tdd/events.jsonl"))
+            .map(|home| home.path().join("work/issue-42"))
+            .chain([self.repo()])
+            .map(|tree| tree.join(".tdd/events.jsonl"))
             .find(|path| path.exists())
             .and_then(|path| veri::journal::read(&path).ok())
             .unwrap_or_default()
@@ -276,7 +278,12 @@ pub const ONE_STEP: &str = r#"echo "{\"nonce\":\"$VERI_NONCE\",\"criteria\":[{\"
 /// The story that crash tests disturb: one step with a test that is sent back, a leaf that hangs, and a
 /// refactor that is committed.
 pub fn eventful() -> Scene {
-    let mut scene = Scene::new();
+    eventful_in(&std::env::temp_dir())
+}
+
+/// The same, with everything of it below a folder.
+pub fn eventful_in(folder: &Path) -> Scene {
+    let mut scene = Scene::new_in(folder);
     for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
         scene.env.push((name.into(), "2026-01-02T03:04:05Z".into()));
     }
