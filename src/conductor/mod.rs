@@ -33,6 +33,7 @@ mod start;
 pub mod stop;
 mod stories;
 mod suites;
+mod supervise;
 mod telling;
 mod unwind;
 mod whose;

@@ -92,6 +92,8 @@ pub(super) struct Ready {
     pub(super) text: TrustedText,
     pub(super) base: Base,
     pub(super) test_command: String,
+    /// Where that is from, in words.
+    pub(super) tests_from: String,
     pub(super) agents: Agents,
     pub(super) templates: Templates,
     pub(super) ground: Ground,

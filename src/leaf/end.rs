@@ -13,6 +13,8 @@ pub enum KillWhy {
     Wall,
     /// A watchdog of the conductor saw no sign of life.
     Stuck,
+    /// A suite had run and waited for changes of files.
+    Waits,
 }
 
 impl KillWhy {
@@ -22,6 +24,7 @@ impl KillWhy {
             KillWhy::Stop => "stop",
             KillWhy::Wall => "wall",
             KillWhy::Stuck => "stuck",
+            KillWhy::Waits => "waits",
         }
     }
 }

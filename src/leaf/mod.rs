@@ -13,6 +13,7 @@
 //! - `signals`: the shim takes its signals one by one
 //! - `sweep`: ending whole trees
 //! - `output`: the files a leaf writes to, and keeping them bounded
+//! - `below`: what a living launch consists of, and whether it works
 //! - `process`: which process is which (`/proc`, pidfd)
 //! - `sys`: the few system calls that nothing safe wraps
 //!
@@ -23,6 +24,7 @@
 //! On Linux all of this holds. Elsewhere (macOS) there is neither subreaper, parent-death signal, pidfd nor
 //! `/proc`: the leaf's process group is ended, and what left the group is not found.
 
+mod below;
 mod end;
 mod launch;
 mod outcome;
@@ -37,6 +39,7 @@ mod spec;
 mod sweep;
 mod sys;
 
+pub use below::{Below, Seen};
 pub use end::{End, KillWhy};
 pub use launch::{Running, start};
 pub use records::{Bytes, Exit, Records, Started};
