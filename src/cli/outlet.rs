@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many bytes of lines wait for a reader at most.
@@ -81,7 +81,7 @@ pub(super) fn never_held<T>(
     let (out, err) = (io::stdout(), io::stderr());
     match (Outlet::of(&out, left_out), Outlet::of(&err, left_out)) {
         (Ok(mut out), Ok(mut err)) => {
-            err.take_panics();
+            err.take_what_cannot_wait();
             run(&mut out, &mut err)
         }
         // No descriptor or thread is to be had: then it is printed as ever.
@@ -118,10 +118,12 @@ impl Outlet {
         })
     }
 
-    /// Has a panic printed here, and not by std, which would wait for a reader that does not read.
-    pub(super) fn take_panics(&self) {
-        let queue = Arc::clone(&self.queue);
-        std::panic::set_hook(Box::new(move |panic| {
+    /// Has a panic printed here, and not by std, which would wait for a reader that does not read; and what is said
+    /// at once.
+    fn take_what_cannot_wait(&self) {
+        // The first stays: a program has one standard error.
+        let queue = AT_ONCE.get_or_init(|| Arc::clone(&self.queue));
+        std::panic::set_hook(Box::new(|panic| {
             let trace = Backtrace::capture();
             let trace = match trace.status() {
                 BacktraceStatus::Captured => format!("\n{trace}"),
@@ -130,6 +132,16 @@ impl Outlet {
             queue.put(format!("{panic}{trace}\n").into_bytes());
             let _ = queue.settle();
         }));
+    }
+}
+
+/// Standard error, for what is said from elsewhere than the line of events.
+static AT_ONCE: OnceLock<Arc<Queue>> = OnceLock::new();
+
+/// Says something on standard error at once.
+pub(super) fn say_now(text: &str) {
+    if let Some(queue) = AT_ONCE.get() {
+        queue.put(format!("veri: {text}\n").into_bytes());
     }
 }
 

@@ -1,9 +1,10 @@
 //! `veri tdd`: the conductor in the foreground.
 
 use super::console::{Console, Style};
-use super::outlet::LeftOut;
+use super::outlet::{self, LeftOut};
 use crate::conductor::{self, Ask, IssueArg};
 use crate::config::{Env, MAX_SECONDS};
+use crate::event::Line;
 use crate::exit;
 use clap::Args;
 use std::io::{ErrorKind, Write};
@@ -185,12 +186,13 @@ pub(super) fn lines_left_out(lines: u64) -> String {
 /// Runs a conductor, printing as it goes; its last line on standard error says how it ended.
 pub(super) fn follow(ask: &Ask, style: Style, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let mut console = Console::live(style);
-    let ended = conductor::run(ask, &mut |line| {
+    let mut watch = |line: &Line| {
         if let Some(text) = console.render(line) {
             // Nobody reads any more: the run goes on all the same.
             let _ = writeln!(out, "{text}");
         }
-    });
+    };
+    let ended = conductor::run(ask, &mut watch, outlet::say_now);
     // Where both streams are one, the last words stand last.
     match out.flush() {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

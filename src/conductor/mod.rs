@@ -112,10 +112,11 @@ pub struct Ended {
     pub last_words: Vec<String>,
 }
 
-/// Runs the conductor to its end, telling of every journal line as it is written.
-pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line)) -> Ended {
+/// Runs the conductor to its end, telling of every journal line as it is written. `answer` says something to the person
+/// at once, while the conductor itself waits for a short tool call.
+pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line), answer: fn(&str)) -> Ended {
     crate::leaf::take_in_orphans();
-    match start::open(ask, watch, signals::Asked::listen) {
+    match start::open(ask, watch, &|| signals::Asked::listen(answer)) {
         Ok(run) => run.drive(),
         Err(refused) => refused,
     }

@@ -3,7 +3,7 @@
 use super::failures::{StoppedInSuite, classify, known_cause, vanished};
 use super::record::{self, Entry};
 use super::settings::{Settings, Took};
-use super::signals::Asked;
+use super::signals::{ANSWER, Asked, Told};
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::cause::Cause;
@@ -62,8 +62,6 @@ pub(super) struct Run<'a> {
     pub(super) guard: Option<Guard>,
     /// What this start has itself seen of the claim under way.
     pub(super) seen: Seen,
-    /// Whether the person at the terminal was told what the first Ctrl-C did.
-    pub(super) answered: bool,
     /// Whether this start has made the working tree.
     pub(super) made: bool,
     /// How many lines of other issues the journal holds.
@@ -134,7 +132,18 @@ impl Run<'_> {
                 self.write(entry)?;
                 self.crash_point("intended");
             }
-            let (event, fields) = match self.perform(&effect) {
+            // What is published or put in order is finished.
+            let finish = matches!(self.state.at, At::Publishing | At::Unwinding(_));
+            self.signals.may_end_calls(!finish);
+            let outcome = self.perform(&effect);
+            let ended = self.signals.ended_a_call();
+            self.signals.may_end_calls(false);
+            let (event, fields) = match outcome {
+                // Whatever came of a call that was ended says nothing: the next start performs it again.
+                _ if ended => {
+                    self.look_for_stops()?;
+                    (Event::Interrupted, Value::Null)
+                }
                 Ok(outcome) => outcome,
                 Err(error) if error.is::<StoppedInSuite>() => {
                     // The request that ended it is what the run stops for.
@@ -276,17 +285,22 @@ impl Run<'_> {
 
     /// Says what the first Ctrl-C does and how to press on: at once, whether or not it can be journalled.
     fn answer_signal(&mut self, signalled: Option<StopMode>) {
-        if signalled.is_none() || std::mem::replace(&mut self.answered, true) {
+        if signalled.is_none() {
             return;
         }
-        let said = "the agent or suite that runs may finish; press Ctrl-C again to end it now";
-        if self.say(Kind::Stop, said).is_err()
+        let Some(told) = self.signals.to_answer() else {
+            return;
+        };
+        let fields = match told {
+            Told::Aside => json!({ "told": true }),
+            Told::NotYet => Value::Null,
+        };
+        let entry = || Entry::new(Kind::Stop, Default::default(), fields.clone()).say(ANSWER);
+        if self.write(entry()).is_err()
             && let Some(mut line) = self.lines.last().cloned()
         {
             line.event = Kind::Stop;
-            line.fields = Entry::new(Kind::Stop, Default::default(), Value::Null)
-                .say(said)
-                .fields;
+            line.fields = entry().fields;
             (self.watch)(&line);
         }
     }

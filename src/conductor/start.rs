@@ -28,7 +28,7 @@ use std::time::Instant;
 pub(super) fn open<'a>(
     ask: &'a Ask,
     watch: &'a mut dyn FnMut(&Line),
-    listen: fn() -> Asked,
+    listen: &dyn Fn() -> Asked,
 ) -> Result<Run<'a>, Ended> {
     match try_open(ask, watch, listen) {
         Ok(Ok(run)) => Ok(run),
@@ -62,7 +62,7 @@ fn refused(error: &anyhow::Error) -> Ended {
 fn try_open<'a>(
     ask: &'a Ask,
     watch: &'a mut dyn FnMut(&Line),
-    listen: fn() -> Asked,
+    listen: &dyn Fn() -> Asked,
 ) -> Result<Result<Run<'a>, Ended>> {
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
     let run = LaunchId::random()?;
@@ -242,7 +242,6 @@ fn try_open<'a>(
         guard: None,
         seen: Seen::default(),
         told_stop: None,
-        answered: false,
         thread_in_order: false,
         made,
         others: others.len(),

@@ -45,6 +45,7 @@ mod resume;
 mod scene;
 mod setup;
 mod shown;
+mod signals;
 mod sources;
 mod stale;
 mod stop;

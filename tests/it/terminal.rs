@@ -32,7 +32,7 @@ fn tdd(scene: &Scene, more: &[&str], out: impl Into<Stdio>, err: impl Into<Stdio
 
 /// The exit code of a child, in time.
 #[track_caller]
-fn ends(mut child: Child) -> Option<i32> {
+pub fn ends(mut child: Child) -> Option<i32> {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
