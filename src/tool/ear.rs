@@ -107,9 +107,7 @@ mod tests {
             let ready = dir.path().join("ready");
             let _ = std::fs::remove_file(&ready);
             let mut asked = false;
-            let listening = listen(move || {
-                !asked && ready.exists() && std::mem::replace(&mut asked, true) == false
-            });
+            let listening = listen(move || ready.exists() && !std::mem::replace(&mut asked, true));
             let out = Tool::new("sh")
                 .args(["-c", script])
                 .dir(dir.path())
