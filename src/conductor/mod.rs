@@ -14,6 +14,7 @@ mod evidence;
 mod facts;
 mod failures;
 mod furnish;
+mod heed;
 mod launch_files;
 mod leaves;
 mod making;

@@ -6,6 +6,7 @@ use crate::terminal::{OnTerminal, ends};
 use crate::watching::{all_of, noting, signal, until};
 use nix::sys::signal::Signal;
 use std::fs::{self, File};
+use std::io::Read;
 use std::process::{Child, Stdio};
 use veri::event::Kind;
 
@@ -200,20 +201,28 @@ fn ctrl_c_at_veri_leaf_ends_the_wait_and_not_the_leaf() {
 fn whoever_only_looks_ends_quietly_with_its_reader() {
     let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
-    for args in [
-        &["log", "--follow"][..],
-        &["log"],
-        &["status"],
-        &["status", "--json"],
-    ] {
+    let all = scene.veri(&["log"]).expect(0).out;
+    let of = |args: &[&str]| {
         let (from, to) = std::io::pipe().unwrap();
         let err = File::create(scene.path("err")).unwrap();
         let mut command = scene.command(VERI);
         let child = command.args(args).stdout(to).stderr(err).spawn().unwrap();
-        drop(command);
-        // It may have printed everything by then, and nothing more will ever come.
+        (from, child)
+    };
+    let quietly = |child: Child| {
+        assert_eq!(ends(child), Some(0));
+        assert_eq!(scene.err(), "");
+    };
+    // All is printed, and nothing more will ever come.
+    let (mut from, child) = of(&["log", "--follow"]);
+    let mut shown = vec![0; all.len()];
+    from.read_exact(&mut shown).unwrap();
+    assert_eq!(String::from_utf8(shown).unwrap(), all);
+    drop(from);
+    quietly(child);
+    for args in [&["log"][..], &["status"], &["status", "--json"]] {
+        let (from, child) = of(args);
         drop(from);
-        assert_eq!(ends(child), Some(0), "{args:?}");
-        assert_eq!(scene.err(), "", "{args:?}");
+        quietly(child);
     }
 }
