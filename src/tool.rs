@@ -2,8 +2,11 @@
 //!
 //! Leaves, suites and setup run under `leaf/` instead, which outlives the conductor.
 
+mod ear;
 mod stream;
 
+pub use self::ear::{Listening, listen};
+use self::ear::{Spent, asked_to_end};
 use self::stream::Stream;
 use crate::leaf::{self, LaunchId};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -19,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// How long a tool call may take unless the caller says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
+
+/// How long a call that is asked to end has until it is made to.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How long pipes that a background child of an ended tool holds open are still read.
 const LINGER: Duration = Duration::from_millis(50);
@@ -214,6 +220,43 @@ impl Drop for Group {
     }
 }
 
+/// Keeps a call's deadline, and ends it when that is asked for.
+struct Watch<'a> {
+    group: &'a Group,
+    spent: Spent,
+    limit: Duration,
+    timed_out: bool,
+    /// When it is made to end that was asked to.
+    killed_at: Option<Duration>,
+}
+
+impl Watch<'_> {
+    fn new(group: &Group, limit: Duration) -> Watch<'_> {
+        Watch {
+            group,
+            spent: Spent::from_now(),
+            limit,
+            timed_out: false,
+            killed_at: None,
+        }
+    }
+
+    fn look(&mut self) {
+        let spent = self.spent.by_now();
+        if !self.timed_out && spent > self.limit {
+            self.timed_out = true;
+            let _ = killpg(self.group.0, Signal::SIGKILL);
+        }
+        if self.killed_at.is_some_and(|at| spent > at) {
+            let _ = killpg(self.group.0, Signal::SIGKILL);
+        }
+        if asked_to_end() {
+            self.killed_at = Some(spent + GRACE);
+            let _ = killpg(self.group.0, Signal::SIGTERM);
+        }
+    }
+}
+
 fn collect(
     child: &mut Child,
     group: &Group,
@@ -223,11 +266,10 @@ fn collect(
     let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("a child without pipes"));
     };
-    let started = Instant::now();
+    let mut watch = Watch::new(group, limit);
     let (mut stdout, mut stderr) = (Stream::new(kept), Stream::new(kept));
     let (mut out_open, mut err_open) = (true, true);
     let mut ended_at: Option<Instant> = None;
-    let mut timed_out = false;
     while out_open || err_open {
         let mut fds = Vec::with_capacity(2);
         if out_open {
@@ -255,10 +297,7 @@ fn collect(
             err_open = read_some(&mut err, &mut stderr)?;
             read_any = true;
         }
-        if !timed_out && started.elapsed() > limit {
-            timed_out = true;
-            let _ = killpg(group.0, Signal::SIGKILL);
-        }
+        watch.look();
         if !read_any {
             if ended_at.is_none() && child.try_wait()?.is_some() {
                 ended_at = Some(Instant::now());
@@ -273,14 +312,10 @@ fn collect(
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if started.elapsed() > limit {
-            timed_out = true;
-            let _ = killpg(group.0, Signal::SIGKILL);
-            break child.wait()?;
-        }
+        watch.look();
         std::thread::sleep(Duration::from_micros(200));
     };
-    let end = match (timed_out, status.code(), status.signal()) {
+    let end = match (watch.timed_out, status.code(), status.signal()) {
         (true, _, _) => ToolEnd::TimedOut,
         (_, Some(code), _) => ToolEnd::Code(code),
         (_, _, Some(signal)) => ToolEnd::Signal(signal),

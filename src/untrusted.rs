@@ -126,8 +126,8 @@ fn lines(mut bytes: Vec<u8>, cut: bool) -> String {
         .to_owned()
 }
 
-/// Without escape sequences (`ESC [ … letter`) and control characters, line breaks and tabs aside.
-fn plain(text: &str) -> String {
+/// Without escape sequences (`ESC [ … letter`, `ESC ] … BEL`) and control characters, line breaks and tabs aside.
+pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -135,6 +135,16 @@ fn plain(text: &str) -> String {
             '\u{1b}' => {
                 if chars.next_if_eq(&'[').is_some() {
                     while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
+                } else if chars.next_if_eq(&']').is_some() {
+                    // A title or a link: up to BEL or the next escape, of which one letter is left; never beyond a line.
+                    while chars
+                        .next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\n'))
+                        .is_some()
+                    {}
+                    chars.next_if_eq(&'\u{7}');
+                } else {
+                    // A sequence of two characters, such as the end of a title.
+                    chars.next_if(|c| ('@'..='_').contains(c));
                 }
             }
             '\n' | '\t' => out.push(c),
@@ -179,6 +189,13 @@ mod tests {
         assert_eq!(
             lines_of(b"\x1b[31mred\x1b[0m\x07\r\nplain", 100),
             "red\nplain"
+        );
+        assert_eq!(
+            lines_of(
+                b"\x1b]0;title\x07one\n\x1b]8;;url\x1b\\two\n\x1b]open\nthree",
+                100
+            ),
+            "one\ntwo\n\nthree"
         );
     }
 

@@ -49,6 +49,9 @@ impl SuiteLog {
             SuiteEnd::Passed => "passed".to_owned(),
             SuiteEnd::Failed { code } => format!("failed with exit code {code}"),
             SuiteEnd::TimedOut { seconds } => format!("ended at its deadline of {seconds} seconds"),
+            SuiteEnd::WaitsForChanges { tool, .. } => {
+                format!("ended since it waited for changes of files ({tool})")
+            }
             SuiteEnd::Crashed { signal } => format!("crashed with signal {signal}"),
             SuiteEnd::Unrunnable { code } => format!("could not be run (exit code {code})"),
             SuiteEnd::KilledExternal { signal } => {

@@ -293,13 +293,15 @@ pub(crate) fn fatal(seen: &SuiteRun) -> Option<Outcome> {
         SuiteEnd::Passed
         | SuiteEnd::Failed { .. }
         | SuiteEnd::TimedOut { .. }
+        | SuiteEnd::WaitsForChanges { .. }
         | SuiteEnd::Crashed { .. } => None,
     }
 }
 
 /// How a run ended, with the end of its log.
 fn ended(seen: &SuiteRun, tail_bytes: usize) -> String {
-    let how = match seen.end {
+    let how = match &seen.end {
+        SuiteEnd::WaitsForChanges { .. } => seen.end.to_string(),
         SuiteEnd::Passed => "passed".to_owned(),
         SuiteEnd::Failed { code } | SuiteEnd::Unrunnable { code } => {
             format!("ended with exit code {code}")

@@ -92,7 +92,7 @@ impl Console {
         if line.fields.contains_key("intent") && line.event != Kind::Launch {
             return verbose.then(|| format!("{}{} …", self.place(line), line.text("intent")));
         }
-        if self.live && is_end(line) {
+        if self.live && (is_end(line) || line.fields.contains_key("told")) {
             return None;
         }
         let said = line.text("said");

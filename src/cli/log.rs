@@ -8,6 +8,7 @@ use crate::{exit, journal};
 use anyhow::Result;
 use clap::Args;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// How often a followed journal is looked at.
@@ -59,9 +60,23 @@ impl LogCommand {
             if !self.follow {
                 return Ok(exit::DONE);
             }
+            if reader_is_gone() {
+                return Ok(exit::DONE);
+            }
             std::thread::sleep(GLANCE);
         }
     }
+}
+
+/// Whether nobody reads standard output any more: without a look, that shows only with the next line, which may never
+/// come.
+fn reader_is_gone() -> bool {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let stdout = std::io::stdout();
+    let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+    poll(&mut fds, PollTimeout::ZERO).is_ok()
+        && fds[0].revents().is_some_and(|seen| seen.intersects(gone))
 }
 
 /// Whether the reader is still there.

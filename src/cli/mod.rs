@@ -12,6 +12,7 @@ mod leaf;
 mod leaf_journal;
 mod ledger;
 mod log;
+mod outlet;
 mod prompt;
 mod status;
 mod stop;
@@ -103,8 +104,13 @@ fn run() -> u8 {
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let (out, err): (&mut dyn Write, &mut dyn Write) = (&mut out, &mut err);
     match cli.command {
-        Command::Tdd(command) => command.run(&env, out, err),
-        Command::Demo(command) => command.run(&env, out, err),
+        Command::Tdd(command) => {
+            let left_out = command.left_out();
+            outlet::never_held(left_out, |out, err| command.run(&env, out, err))
+        }
+        Command::Demo(command) => {
+            outlet::never_held(tdd::lines_left_out, |out, err| command.run(&env, out, err))
+        }
         Command::Status(command) => report(command.run(&env, out), err),
         Command::Log(command) => report(command.run(&env, out), err),
         Command::Stop(command) => report(command.run(&env, out, err), err),

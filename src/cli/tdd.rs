@@ -1,11 +1,13 @@
 //! `veri tdd`: the conductor in the foreground.
 
 use super::console::{Console, Style};
+use super::outlet::{self, LeftOut};
 use crate::conductor::{self, Ask, IssueArg};
 use crate::config::{Env, MAX_SECONDS};
+use crate::event::Line;
 use crate::exit;
 use clap::Args;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 /// What stands below the options in `veri tdd --help`.
@@ -101,6 +103,14 @@ impl TddCommand {
         follow(&ask, style, out, err)
     }
 
+    /// What stands in the place of lines that nobody read in time.
+    pub(super) fn left_out(&self) -> LeftOut {
+        match self.json {
+            true => |lines| format!("{{\"left_out\":{lines}}}"),
+            false => lines_left_out,
+        }
+    }
+
     fn style(&self) -> Style {
         match (self.json, self.quiet, self.verbose) {
             (true, _, _) => Style::Json,
@@ -168,15 +178,31 @@ impl TddCommand {
     }
 }
 
+/// Lines of a run that nobody read in time, for people.
+pub(super) fn lines_left_out(lines: u64) -> String {
+    format!("… {lines} lines are left out here, since nobody read them: `veri log` has them")
+}
+
 /// Runs a conductor, printing as it goes; its last line on standard error says how it ended.
 pub(super) fn follow(ask: &Ask, style: Style, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let mut console = Console::live(style);
-    let ended = conductor::run(ask, &mut |line| {
+    let mut watch = |line: &Line| {
         if let Some(text) = console.render(line) {
             // Nobody reads any more: the run goes on all the same.
-            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+            let _ = writeln!(out, "{text}");
         }
-    });
+    };
+    let ended = conductor::run(ask, &mut watch, outlet::say_now);
+    // Where both streams are one, the last words stand last.
+    match out.flush() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = writeln!(
+                err,
+                "veri: standard output ends too early ({error}): `veri log` has all of it"
+            );
+        }
+        _ => {}
+    }
     for text in &ended.last_words {
         let _ = writeln!(err, "{text}");
     }

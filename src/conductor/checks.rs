@@ -15,7 +15,7 @@ use crate::ground::isolation::{self, Isolation, IsolationAsk};
 use crate::ground::project::Project;
 use crate::ground::setup::{Setup, SetupAsk};
 use crate::ground::{Ground, Kind as GroundKind, Verify};
-use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
+use crate::leaf::{self, End, KillWhy, Records};
 use crate::machine::{Checked, Event, FeedbackKind, Work};
 use crate::role::Claim;
 use crate::suite::{SuiteEnd, SuiteRun, TestPaths};
@@ -127,10 +127,18 @@ impl Run<'_> {
         };
         match ground.setup(&ask, &mut launch)? {
             Setup::Current | Setup::Done => Ok(()),
-            Setup::Failed { ended: Ended::Stopped, .. } => Err(StoppedInSuite.into()),
-            Setup::Failed { command, ended, log } => Err(SetupFailed(format!(
-                "The proving ground could not be set up: `{command}` ended with {ended:?}. Say how under [ground] \
+            Setup::Failed {
+                ended: Ended::Stopped,
+                ..
+            } => Err(StoppedInSuite.into()),
+            Setup::Failed {
+                command,
+                ended,
+                log,
+            } => Err(SetupFailed(format!(
+                "The proving ground could not be set up: `{command}` {}. Say how under [ground] \
                  setup in .veri.toml.\n{}",
+                SuiteEnd::of(&ended, SETUP_TIMEOUT),
                 crate::untrusted::of_log(&log, self.settings.tail_bytes())
             ))
             .into()),
@@ -145,41 +153,6 @@ impl Run<'_> {
             }
             None => Ok(String::new()),
         }
-    }
-
-    /// The supervisor, for what runs in a ground.
-    pub(super) fn supervise(&mut self, launch: &Launch) -> Result<Ended> {
-        let records = Records::new(&launch.records)?.with_shim(&self.ask.program);
-        let spec = Spec {
-            name: launch.name.clone(),
-            launch: LaunchId::random()?,
-            argv: launch.argv.clone(),
-            cwd: launch.cwd.clone(),
-            env: launch.env.clone(),
-            stdin: None,
-            stdout: launch.output.clone(),
-            stderr: launch.output.clone(),
-            wall: launch.wall,
-            grace: self.settings.grace(),
-            watch: None,
-            output_cap: Some(self.settings.output_cap()),
-        };
-        let end = self.guarded(|run| {
-            let mut running = leaf::start(&records, &spec)?;
-            let end = running.wait(None, &mut || run.glance());
-            run.or_ended(end, &records, running.name())
-        })?;
-        self.mend_journal()?;
-        Ok(match end {
-            End::Done { code } => Ended::Code(code),
-            // Nothing of a suite's output is watched for a result.
-            End::Lingered => Ended::Code(0),
-            End::KilledStuck { .. } => Ended::TimedOut,
-            End::KilledByStop => Ended::Stopped,
-            End::SpawnFailed { code, .. } => Ended::Unstartable(code),
-            End::KilledExternal { signal } => Ended::Signal(signal.unwrap_or(9)),
-            End::Lost | End::NeverStarted | End::StillRunning => Ended::Signal(9),
-        })
     }
 
     /// 10. The suite and the extra checks pass on a tree, in a ground that is shown to be isolated.
@@ -224,6 +197,7 @@ impl Run<'_> {
                 tail()
             ))
             .into(),
+            SuiteEnd::WaitsForChanges { .. } => self.waits_at_baseline(run, what).into(),
             SuiteEnd::Failed { .. } | SuiteEnd::TimedOut { .. } | SuiteEnd::Crashed { .. } => {
                 let ignored = self.ignored_in_checkout();
                 let hint = if ignored.is_empty() {

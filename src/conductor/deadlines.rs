@@ -103,7 +103,11 @@ impl Deadlines {
         let (what, time, key) = match why {
             KillWhy::FirstSign => ("it wrote nothing within", self.first_sign, "first_sign"),
             KillWhy::Idle => ("it was silent for", self.idle, "idle"),
-            KillWhy::Stop | KillWhy::Wall | KillWhy::Lingering | KillWhy::Stuck => return None,
+            KillWhy::Stop
+            | KillWhy::Wall
+            | KillWhy::Lingering
+            | KillWhy::Waits
+            | KillWhy::Stuck => return None,
         };
         let (time, role) = (time.as_secs(), self.role.as_str());
         Some(format!(

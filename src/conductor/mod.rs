@@ -15,6 +15,7 @@ mod evidence;
 mod facts;
 mod failures;
 mod furnish;
+mod heed;
 mod launch_files;
 mod leaves;
 mod making;
@@ -37,6 +38,7 @@ mod start;
 pub mod stop;
 mod stories;
 mod suites;
+mod supervise;
 mod telling;
 mod unwind;
 mod whose;
@@ -116,10 +118,11 @@ pub struct Ended {
     pub last_words: Vec<String>,
 }
 
-/// Runs the conductor to its end, telling of every journal line as it is written.
-pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line)) -> Ended {
+/// Runs the conductor to its end, telling of every journal line as it is written. `answer` says something to the person
+/// at once, while the conductor itself waits for a short tool call.
+pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line), answer: fn(&str)) -> Ended {
     crate::leaf::take_in_orphans();
-    match start::open(ask, watch, signals::Asked::listen) {
+    match start::open(ask, watch, &|| signals::Asked::listen(answer)) {
         Ok(run) => run.drive(),
         Err(refused) => refused,
     }

@@ -48,7 +48,7 @@ impl Run<'_> {
             );
             self.say(Kind::Preflight, said)?;
         }
-        let test_command = self.find_test_command(&start)?; // 6
+        let (test_command, tests_from) = self.find_test_command(&start)?; // 6
         let agents = self.find_agents()?; // 7
         self.probe_commits(&start)?; // 8
         let (templates, skill) = self.take_snapshot(&start.base)?; // 9
@@ -58,6 +58,7 @@ impl Run<'_> {
             text,
             base: start.base.clone(),
             test_command: test_command.clone(),
+            tests_from,
             agents,
             templates,
             ground,
@@ -278,16 +279,17 @@ impl Run<'_> {
         Ok(ledger)
     }
 
-    /// 6. The test command: flag or variable, the ledger's, the configuration's, or detected.
-    fn find_test_command(&mut self, start: &Start) -> Result<String> {
+    /// 6. The test command, and where it is from: flag or variable, the ledger's, the configuration's, or detected.
+    fn find_test_command(&mut self, start: &Start) -> Result<(String, String)> {
+        let from = |command: &str, from: &str| Ok((command.to_owned(), from.to_owned()));
         if let Some(command) = &self.ask.test_command {
-            return Ok(command.clone());
+            return from(command, "from --test-cmd or VERI_TEST_CMD");
         }
         if let Some(ledger) = &start.ledger {
-            return Ok(ledger.tests().to_owned());
+            return from(ledger.tests(), "from the ledger of the issue");
         }
         if let Some(command) = &self.settings.config.tests.command {
-            return Ok(command.clone());
+            return from(command, "tests.command of the configuration");
         }
         let repo = self.tree.git2();
         match suite::detect(&Project::of_tree(repo, tree::of_commit(repo, start.tip)?)?) {
@@ -296,7 +298,7 @@ impl Run<'_> {
                     Kind::Preflight,
                     format!("tests: `{}` ({})", found.command, found.why),
                 )?;
-                Ok(found.command)
+                Ok((found.command, format!("detected: {}", found.why)))
             }
             other => Err(Bail::needs_user(format!(
                 "How the tests of this repository are run is not clear: {other} (.veri.toml). The \

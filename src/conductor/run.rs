@@ -16,7 +16,6 @@ use crate::forge::{Forge, Issue};
 use crate::git::{Base, Guard, Repo, WorkTree};
 use crate::ground::Ground;
 use crate::journal::{Journal, Source};
-use crate::leaf::KillWhy;
 use crate::lock::{Lock, Locked};
 use crate::machine::{At, Effect, Ending, Event, State, next};
 use crate::prompt::Templates;
@@ -63,8 +62,6 @@ pub(super) struct Run<'a> {
     pub(super) guard: Option<Guard>,
     /// What this start has itself seen of the claim under way.
     pub(super) seen: Seen,
-    /// Whether the person at the terminal was told what the first Ctrl-C did.
-    pub(super) answered: bool,
     /// Whether this start has made the working tree.
     pub(super) made: bool,
     /// How many lines of other issues the journal holds.
@@ -95,6 +92,8 @@ pub(super) struct Ready {
     pub(super) text: TrustedText,
     pub(super) base: Base,
     pub(super) test_command: String,
+    /// Where that is from, in words.
+    pub(super) tests_from: String,
     pub(super) agents: Agents,
     pub(super) templates: Templates,
     pub(super) ground: Ground,
@@ -139,8 +138,18 @@ impl Run<'_> {
                 self.crash_point("intended");
             }
             let standing = self.what_stands(&effect);
+            // What is published or put in order is finished.
+            let finish = matches!(self.state.at, At::Publishing | At::Unwinding(_));
+            self.signals.may_end_calls(!finish);
             let performed = self.perform(&effect);
+            let ended = self.signals.ended_a_call();
+            self.signals.may_end_calls(false);
             let (event, fields) = match performed {
+                // Whatever came of a call that was ended says nothing: the next start performs it again.
+                _ if ended => {
+                    self.look_for_stops()?;
+                    (Event::Interrupted, Value::Null)
+                }
                 _ if let Some(bail) = standing.fallen() => (Event::Failed(bail), Value::Null),
                 Ok(outcome) => outcome,
                 Err(error) if error.is::<StoppedInSuite>() => {
@@ -244,68 +253,6 @@ impl Run<'_> {
     /// Says something to whoever watches and to the journal, under the kind of what it is about.
     pub(super) fn say(&mut self, kind: Kind, said: impl Into<String>) -> Result<()> {
         self.write(Entry::new(kind, Default::default(), Value::Null).say(said))
-    }
-
-    /// The stop that is asked for by now, by file or by signal.
-    pub(super) fn stop_mode(&mut self) -> Option<StopMode> {
-        stop::look(&self.tree.tdd()).mode().max(self.signals.mode())
-    }
-
-    /// Tells the machine of a stop that is newly asked for, and the person how it is understood.
-    fn look_for_stops(&mut self) -> Result<()> {
-        let request = stop::look(&self.tree.tdd());
-        let signalled = self.signals.mode();
-        let Some(mode) = request.mode().max(signalled) else {
-            return Ok(());
-        };
-        self.answer_signal(signalled);
-        if self.told_stop.is_some_and(|told| told >= mode) {
-            return Ok(());
-        }
-        let publishing = matches!(self.state.at, At::Publishing);
-        // A developer may be at work beside the journal: nothing of its making is built upon.
-        self.mend_journal()?;
-        self.feed(Event::StopAsked { mode }, None, Value::Null)?;
-        // From here on it is known; had it failed, it would be asked for again at the next look.
-        let first = self.told_stop.replace(mode).is_none();
-        if let (true, stop::Request::Doubtful(why)) = (first, request) {
-            self.say(
-                Kind::Stop,
-                format!("a stop request is there but no mode ({why}); it counts as at-ledger"),
-            )?;
-        }
-        if publishing {
-            self.say(
-                Kind::Stop,
-                "publishing has begun: the run is finished first",
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Says what the first Ctrl-C does and how to press on: at once, whether or not it can be journalled.
-    fn answer_signal(&mut self, signalled: Option<StopMode>) {
-        if signalled.is_none() || std::mem::replace(&mut self.answered, true) {
-            return;
-        }
-        let said = "the agent or suite that runs may finish; press Ctrl-C again to end it now";
-        if self.say(Kind::Stop, said).is_err()
-            && let Some(mut line) = self.lines.last().cloned()
-        {
-            line.event = Kind::Stop;
-            line.fields = Entry::new(Kind::Stop, Default::default(), Value::Null)
-                .say(said)
-                .fields;
-            (self.watch)(&line);
-        }
-    }
-
-    /// A look at what is asked for while a leaf or suite runs: whether to end it.
-    pub(super) fn glance(&mut self) -> Option<KillWhy> {
-        // What cannot be journalled now is tried again at the next look, and fails at the next effect.
-        drop(self.look_for_stops());
-        let publishing = matches!(self.state.at, At::Publishing);
-        (!publishing && self.stop_mode() == Some(StopMode::Now)).then_some(KillWhy::Stop)
     }
 
     /// Kills the conductor at its n-th awaited effect: `VERI_CRASH_AT=n[:point]`, a testing aid.

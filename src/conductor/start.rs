@@ -28,7 +28,7 @@ use std::time::Instant;
 pub(super) fn open<'a>(
     ask: &'a Ask,
     watch: &'a mut dyn FnMut(&Line),
-    listen: fn() -> Asked,
+    listen: &dyn Fn() -> Asked,
 ) -> Result<Run<'a>, Ended> {
     let mut folders = Vec::new();
     match try_open(ask, watch, listen, &mut folders) {
@@ -64,7 +64,7 @@ fn refused(error: &anyhow::Error, folders: &[PathBuf]) -> Ended {
 fn try_open<'a>(
     ask: &'a Ask,
     watch: &'a mut dyn FnMut(&Line),
-    listen: fn() -> Asked,
+    listen: &dyn Fn() -> Asked,
     folders: &mut Vec<PathBuf>,
 ) -> Result<Result<Run<'a>, Ended>> {
     let given_plan = ask.plan.as_deref().map(read_plan).transpose()?;
@@ -248,7 +248,6 @@ fn try_open<'a>(
         guard: None,
         seen: Seen::default(),
         told_stop: None,
-        answered: false,
         thread_in_order: false,
         made,
         others: others.len(),

@@ -85,7 +85,7 @@ impl Opened {
     /// Opens the run and hands it over, preflight still to come.
     fn with(&self, look: impl FnOnce(&mut Run<'_>)) {
         let mut watch = |_: &crate::event::Line| {};
-        match start::open(&self.ask, &mut watch, Asked::nothing) {
+        match start::open(&self.ask, &mut watch, &Asked::nothing) {
             Ok(mut run) => look(&mut run),
             Err(ended) => panic!("{ended:?}"),
         }

@@ -34,6 +34,13 @@ pub enum Ended {
     Signal(i32),
     /// Ended by us at its deadline.
     TimedOut,
+    /// Ended by us since it had run and waited for changes of files.
+    Waits {
+        /// The program that waits.
+        tool: String,
+        /// What to run instead.
+        instead: String,
+    },
     /// Ended by us for a stop request of mode now.
     Stopped,
     /// It could not be started: 126 or 127.

@@ -19,6 +19,8 @@ pub enum KillWhy {
     Lingering,
     /// One of the deadlines, and which is not known: an earlier version's word, or a damaged record.
     Stuck,
+    /// A suite had run and waited for changes of files.
+    Waits,
 }
 
 impl KillWhy {
@@ -31,6 +33,7 @@ impl KillWhy {
             KillWhy::Idle => "idle",
             KillWhy::Lingering => "lingering",
             KillWhy::Stuck => "stuck",
+            KillWhy::Waits => "waits",
         }
     }
 }

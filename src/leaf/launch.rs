@@ -1,5 +1,6 @@
 //! Starting a leaf and waiting for it.
 
+use super::below::Below;
 use super::end::{End, KillWhy};
 use super::outcome::conclude;
 use super::output;
@@ -193,6 +194,11 @@ impl Running {
     /// The launch.
     pub fn launch(&self) -> &LaunchId {
         &self.launch
+    }
+
+    /// What runs below its shim, for as long as this is not waited for to its end.
+    pub fn below(&self) -> Below {
+        Below::of(Pid::from_raw(self.shim.id() as i32))
     }
 
     /// What its shim recorded of its end; None as long as it runs, or when the shim was killed.

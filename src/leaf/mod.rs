@@ -17,6 +17,7 @@
 //! - `cgroup`: a control group of the leaf's own, where there can be one
 //! - `reach`: which of these means this machine has
 //! - `output`: the files a leaf writes to, and keeping them bounded
+//! - `below`: what a living launch consists of, and whether it works
 //! - `process`: which process is which (`/proc`, pidfd)
 //! - `sys`: the few system calls that nothing safe wraps
 //!
@@ -27,6 +28,7 @@
 //! On Linux all of this holds. Elsewhere (macOS) there is neither subreaper, parent-death signal, pidfd nor
 //! `/proc`: the leaf's process group is ended, and what left the group is not found.
 
+mod below;
 mod cgroup;
 mod end;
 mod launch;
@@ -47,6 +49,7 @@ mod sweep;
 mod sys;
 mod watch;
 
+pub use below::{Below, Seen};
 pub use end::{End, KillWhy};
 pub use launch::{Running, start};
 pub use reach::{Reach, reach};

@@ -5,6 +5,8 @@ pub mod paths;
 pub mod results;
 pub mod run;
 pub mod rust_items;
+mod waiters;
+pub mod waiting;
 
 pub use detect::{Detection, detect};
 pub use paths::TestPaths;
@@ -28,6 +30,13 @@ pub enum SuiteEnd {
     TimedOut {
         /// The deadline, in seconds.
         seconds: u64,
+    },
+    /// Ended by us since it had run and waited for changes of files: a failed check, never red.
+    WaitsForChanges {
+        /// The program that waits.
+        tool: String,
+        /// What to run instead.
+        instead: String,
     },
     /// SEGV, ABRT, BUS, FPE, ILL and the like, or a status of 128+n (n up to 64): a failed check, never red.
     Crashed {

@@ -154,15 +154,19 @@ fn next_log(ground: &Ground, name: &str) -> Result<std::path::PathBuf> {
 impl SuiteEnd {
     /// What an end of the supervised process means for a suite.
     pub fn of(ended: &Ended, timeout: Duration) -> SuiteEnd {
-        match *ended {
-            Ended::Code(code) => SuiteEnd::of_code(code),
-            Ended::Signal(signal) if is_asked_for(signal) => SuiteEnd::KilledExternal { signal },
-            Ended::Signal(signal) => SuiteEnd::Crashed { signal },
+        match ended {
+            Ended::Code(code) => SuiteEnd::of_code(*code),
+            &Ended::Signal(signal) if is_asked_for(signal) => SuiteEnd::KilledExternal { signal },
+            &Ended::Signal(signal) => SuiteEnd::Crashed { signal },
+            Ended::Waits { tool, instead } => SuiteEnd::WaitsForChanges {
+                tool: tool.clone(),
+                instead: instead.clone(),
+            },
             Ended::TimedOut => SuiteEnd::TimedOut {
                 seconds: timeout.as_secs(),
             },
             Ended::Stopped => SuiteEnd::Stopped,
-            Ended::Unstartable(code) => SuiteEnd::Unrunnable { code },
+            &Ended::Unstartable(code) => SuiteEnd::Unrunnable { code },
         }
     }
 
@@ -183,6 +187,7 @@ impl SuiteEnd {
             SuiteEnd::Stopped | SuiteEnd::KilledExternal { .. } => Trial::Interrupted,
             SuiteEnd::Failed { .. }
             | SuiteEnd::TimedOut { .. }
+            | SuiteEnd::WaitsForChanges { .. }
             | SuiteEnd::Crashed { .. }
             | SuiteEnd::Unrunnable { .. } => Trial::Failed,
         }
@@ -210,6 +215,11 @@ impl std::fmt::Display for SuiteEnd {
             SuiteEnd::TimedOut { seconds } => {
                 write!(f, "did not end within {seconds} s and was ended")
             }
+            SuiteEnd::WaitsForChanges { tool, instead } => write!(
+                f,
+                "had run and waited for changes of files ({tool}), which never ends, and was ended; what ends by itself \
+                 is: {instead}"
+            ),
             SuiteEnd::Crashed { signal } => write!(f, "crashed with signal {signal}"),
             SuiteEnd::Unrunnable { code } => {
                 write!(f, "could not be run: the shell gave exit code {code}")

@@ -45,7 +45,7 @@ pub(super) fn run(place: &Place, step: u32, out: &mut dyn Write) -> Result<Inter
         let line: Line = serde_json::from_str(&text?)
             .context("a line of `veri tdd --json` is not one of the journal")?;
         if let Some(text) = console.render(&line) {
-            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+            let _ = writeln!(out, "{text}");
         }
         if line.event == Kind::Launch
             && line.step == Some(step)
