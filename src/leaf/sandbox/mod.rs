@@ -1,0 +1,191 @@
+//! The sandbox: what a leaf and everything that it starts can read, write and signal.
+//!
+//! Landlock, put on by the leaf itself right before its program is run; the shim that supervises it is not confined. What
+//! Landlock cannot say (this folder, but not that part of it) is said by mounts of the leaf's own.
+//!
+//! - `siblings`: what must be allowed so that a folder is hidden
+//! - `mounts`: by which other names it can be reached
+//! - `rules`: the rules themselves, for what the kernel offers
+//!
+//! What Landlock leaves alone: the network, sockets that lie in the file system, and what needs no file to be opened
+//! (looking at a file's size and dates, changing its mode or owner where the user may).
+
+mod mounts;
+mod rules;
+mod siblings;
+
+pub(super) use rules::{Confinement, prepare};
+
+use super::{raw, sys};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What one leaf is confined to. Reading is allowed everywhere else, writing nowhere else; the harmless devices
+/// (/dev/null, zero, full, tty, ptmx, pts, shm) are always open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// What can neither be read nor run: folders or files, which need not exist. Where there are any, devices other than
+    /// the harmless ones are closed, too: a disk's own would show everything.
+    #[serde(with = "raw::paths")]
+    pub hidden: Vec<PathBuf>,
+    /// What can be read and run although it lies in a hidden folder.
+    #[serde(with = "raw::paths")]
+    pub read: Vec<PathBuf>,
+    /// What can be written, read and run; what is hidden below one of them stays so.
+    #[serde(with = "raw::paths")]
+    pub write: Vec<PathBuf>,
+    /// What lies below one of `write` and cannot be changed, where the kernel lets a leaf have mounts of its own.
+    #[serde(with = "raw::paths")]
+    pub sealed: Vec<PathBuf>,
+}
+
+/// How a leaf was confined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confined {
+    /// The version of Landlock (its ABI).
+    pub landlock: u32,
+    /// What it should have been kept from and was not, in words.
+    pub without: Vec<String>,
+}
+
+/// The least version with which a suite can still work: before it, no file can be moved from one folder to another.
+const LEAST_ABI: u32 = 2;
+
+/// What this kernel offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Offer {
+    /// A sandbox.
+    Landlock(Confined),
+    /// None, and why.
+    Nothing(String),
+}
+
+/// Looks what this kernel offers, and whether these paths can be sealed: none asks for Landlock alone.
+pub fn probe(sealed: &[PathBuf]) -> Offer {
+    let offer = offer(sys::landlock_abi());
+    match offer {
+        Offer::Landlock(mut confined) => {
+            confined.without.extend(rules::unsealed(sealed));
+            Offer::Landlock(confined)
+        }
+        nothing => nothing,
+    }
+}
+
+fn offer(abi: io::Result<u32>) -> Offer {
+    use nix::errno::Errno;
+    match abi {
+        Ok(abi) if abi < LEAST_ABI => Offer::Nothing(format!(
+            "its Landlock (ABI {abi}) keeps files from being moved between folders, which suites need; that of Linux 5.19 \
+             and later does not"
+        )),
+        Ok(abi) => Offer::Landlock(Confined {
+            landlock: abi,
+            without: weaker(abi).map(str::to_owned).collect(),
+        }),
+        Err(e) => Offer::Nothing(match e.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EOPNOTSUPP) => {
+                "Landlock is built into this kernel and not switched on: add `landlock` to the list of `lsm=` on its \
+                 command line"
+                    .to_owned()
+            }
+            Some(Errno::ENOSYS) => {
+                "this kernel has no Landlock, or a container's seccomp profile refuses it (Linux 5.13 and later have it)"
+                    .to_owned()
+            }
+            _ => format!("Landlock cannot be used here: {e}"),
+        }),
+    }
+}
+
+/// What a version of Landlock does not keep a leaf from (landlock(7)).
+fn weaker(abi: u32) -> impl Iterator<Item = &'static str> {
+    [
+        (3, "emptying files that it cannot read or write (truncate)"),
+        (5, "control commands to devices (ioctl)"),
+        (
+            6,
+            "signals to other processes of its user, and abstract sockets",
+        ),
+    ]
+    .into_iter()
+    .filter(move |(since, _)| abi < *since)
+    .map(|(_, what)| what)
+}
+
+/// The path without links and detours as far as it exists, then as it is.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    for above in path.ancestors() {
+        if let Ok(found) = above.canonicalize() {
+            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
+            return Ok(found.iter().chain(rest.iter()).collect());
+        }
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::errno::Errno;
+
+    fn failing(errno: Errno) -> Offer {
+        offer(Err(io::Error::from(errno)))
+    }
+
+    #[test]
+    fn a_kernel_without_landlock_says_why() {
+        for (errno, why) in [
+            (Errno::ENOSYS, "no Landlock"),
+            (Errno::EOPNOTSUPP, "not switched on"),
+            (Errno::EPERM, "cannot be used"),
+        ] {
+            let Offer::Nothing(said) = failing(errno) else {
+                panic!("{errno}: a sandbox");
+            };
+            assert!(said.contains(why), "{said}");
+        }
+        assert!(matches!(offer(Ok(1)), Offer::Nothing(_)));
+    }
+
+    #[test]
+    fn what_an_older_landlock_lacks_is_named() {
+        for (abi, lacks) in [(2, 3), (3, 2), (4, 2), (5, 1), (6, 0), (7, 0), (99, 0)] {
+            let Offer::Landlock(confined) = offer(Ok(abi)) else {
+                panic!("{abi}: nothing");
+            };
+            assert_eq!(
+                (confined.landlock, confined.without.len()),
+                (abi, lacks),
+                "{confined:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn links_on_the_way_are_resolved_as_far_as_the_path_exists() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(home.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", home.join("link")).unwrap();
+        assert_eq!(
+            real(&home.join("link/not/there")).unwrap(),
+            home.join("real/not/there")
+        );
+        assert_eq!(real(&home.join("link")).unwrap(), home.join("real"));
+    }
+
+    #[test]
+    fn paths_of_any_bytes_survive_the_order() {
+        use std::os::unix::ffi::OsStringExt;
+        let odd = PathBuf::from(std::ffi::OsString::from_vec(b"/\xff \n".to_vec()));
+        let sandbox = Sandbox {
+            hidden: vec![odd, "/plain".into()],
+            ..Sandbox::default()
+        };
+        let text = serde_json::to_string(&sandbox).unwrap();
+        assert_eq!(serde_json::from_str::<Sandbox>(&text).unwrap(), sandbox);
+    }
+}
