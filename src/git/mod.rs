@@ -5,13 +5,10 @@
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
 //! starts), `worktree` and `hold` (where it happens, by one program), `stage` (candidates), `restore`, `hook`,
-//! `commit`, `saved` (refs/veri), `guard`, `frame`, `nested`, `settle`, `way` and `undone` (what a leaf did to
-//! git), `remote`, `probe`, `tree`.
+//! `commit`, `saved` (refs/veri), `guard` (what a leaf did to git, and undoing it), `nested`, `remote`, `probe`, `tree`.
 
 mod base;
 mod commit;
-mod config;
-mod frame;
 mod guard;
 mod hold;
 mod hook;
@@ -22,12 +19,8 @@ mod repo;
 mod restore;
 mod run;
 mod saved;
-mod settle;
-mod snapshot;
 mod stage;
 pub mod tree;
-mod undone;
-mod way;
 mod worktree;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Candidates: the tree of what would be committed, staged in an index of veri's own.
 
+use super::guard::snapshot::absent;
 use super::run::{self, LONG};
-use super::snapshot::absent;
 use super::tree;
 use super::worktree::WorkTree;
 use crate::tool::{Tool, ToolOutput};

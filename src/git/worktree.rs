@@ -1,9 +1,9 @@
 //! The working tree in which veri works: a linked one of its own, or the checkout (`--here`).
 
 use super::base::{branch_tip, issue_branch_name};
+use super::guard::snapshot::locks_below;
 use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
-use super::snapshot::locks_below;
 use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
 use anyhow::{Context, Result};

@@ -13,15 +13,15 @@ const LARGEST: u64 = 8 << 20;
 
 /// One place of the file system as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Watched {
+pub(in crate::git) struct Watched {
     #[serde(with = "path_bytes")]
-    pub(super) path: PathBuf,
-    pub(super) content: Content,
+    pub(in crate::git) path: PathBuf,
+    pub(in crate::git) content: Content,
 }
 
 /// What stood there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Content {
+pub(in crate::git) enum Content {
     Absent,
     File {
         mode: u32,
@@ -38,7 +38,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    pub(super) fn of(path: &Path) -> Result<Content> {
+    pub(in crate::git) fn of(path: &Path) -> Result<Content> {
         let what = || format!("{} cannot be read", path.display());
         let meta = match fs::symlink_metadata(path) {
             Ok(meta) => meta,
@@ -72,7 +72,7 @@ impl Content {
     }
 
     /// The bytes that are worth keeping of it.
-    pub(super) fn kept(&self) -> Option<Vec<u8>> {
+    pub(in crate::git) fn kept(&self) -> Option<Vec<u8>> {
         match self {
             Content::File { bytes, .. } => Some(bytes.clone()),
             Content::Link { target } => Some(target.as_os_str().as_bytes().to_vec()),
@@ -82,20 +82,20 @@ impl Content {
 }
 
 impl Watched {
-    pub(super) fn of(path: impl Into<PathBuf>) -> Result<Watched> {
+    pub(in crate::git) fn of(path: impl Into<PathBuf>) -> Result<Watched> {
         let path = path.into();
         let content = Content::of(&path)?;
         Ok(Watched { path, content })
     }
 
     /// What stands there now, when it is something else.
-    pub(super) fn changed(&self) -> Result<Option<Content>> {
+    pub(in crate::git) fn changed(&self) -> Result<Option<Content>> {
         let now = Content::of(&self.path)?;
         Ok((now != self.content).then_some(now))
     }
 
     /// Puts it back. A folder in its place is moved to `aside`.
-    pub(super) fn put_back(&self, aside: &Path) -> Result<()> {
+    pub(in crate::git) fn put_back(&self, aside: &Path) -> Result<()> {
         let what = || format!("{} cannot be put back", self.path.display());
         match Content::of(&self.path)? {
             Content::Absent => {}
@@ -131,12 +131,12 @@ impl Watched {
 }
 
 /// Moves something into a folder, under the first free number.
-pub(super) fn move_aside(path: &Path, aside: &Path) -> Result<()> {
+pub(in crate::git) fn move_aside(path: &Path, aside: &Path) -> Result<()> {
     rename(path, &free(aside)?)
 }
 
 /// Moves many files of one folder into a folder of their own there; gives it back.
-pub(super) fn move_all_aside(paths: &[PathBuf], aside: &Path) -> Result<PathBuf> {
+pub(in crate::git) fn move_all_aside(paths: &[PathBuf], aside: &Path) -> Result<PathBuf> {
     let heap = free(aside)?;
     fs::create_dir(&heap).with_context(|| format!("{} cannot be made", heap.display()))?;
     for path in paths {
@@ -161,7 +161,7 @@ fn rename(path: &Path, to: &Path) -> Result<()> {
 }
 
 /// Lock files of refs below a folder.
-pub(super) fn locks_below(folder: &Path) -> Vec<PathBuf> {
+pub(in crate::git) fn locks_below(folder: &Path) -> Vec<PathBuf> {
     let mut folders = vec![folder.to_owned()];
     let mut locks = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -179,7 +179,7 @@ pub(super) fn locks_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether nothing stands there.
-pub(super) fn absent(e: &io::Error) -> bool {
+pub(in crate::git) fn absent(e: &io::Error) -> bool {
     matches!(
         e.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -187,7 +187,7 @@ pub(super) fn absent(e: &io::Error) -> bool {
 }
 
 /// Bytes as hexadecimal text: paths and files need not be UTF-8.
-pub(super) mod hex {
+pub(in crate::git) mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(in crate::git) fn serialize<S: Serializer>(b: &[u8], s: S) -> Result<S::Ok, S::Error> {
@@ -220,7 +220,7 @@ pub(super) mod hex {
     }
 }
 
-pub(super) mod path_bytes {
+pub(in crate::git) mod path_bytes {
     use super::*;
     use serde::{Deserializer, Serializer};
     use std::ffi::OsString;

@@ -1,11 +1,11 @@
 //! The way for the refs that a run needs itself: packed refs that can be read, nothing that locks or blocks them.
 
 use super::frame::PACKED;
-use super::guard::{Guard, Head, STASH, Settled};
 use super::snapshot::{locks_below, move_aside};
 use super::undone::keep_commit;
-use super::worktree::WorkTree;
-use super::{saved, stage};
+use super::{Guard, Head, STASH, Settled};
+use crate::git::worktree::WorkTree;
+use crate::git::{saved, stage};
 use anyhow::{Context, Result};
 use git2::Oid;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ fn is_packed(bytes: &[u8]) -> bool {
 
 impl Guard {
     /// Packed refs that are gone or that git cannot read are written anew, from what was known of them.
-    pub(super) fn packed_back(&self, wt: &WorkTree, settled: &mut Settled) -> Result<()> {
+    pub(in crate::git) fn packed_back(&self, wt: &WorkTree, settled: &mut Settled) -> Result<()> {
         let path = wt.common_dir.join(PACKED);
         let what = || format!("{} cannot be put back", path.display());
         let read = match fs::metadata(&path) {
@@ -75,7 +75,12 @@ impl Guard {
 
     /// Clears the way for the refs that the run itself needs: what locks them, what stands where a folder of theirs or
     /// of their logs should be, refs whose names begin with theirs or the other way round.
-    pub(super) fn clear_way(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
+    pub(in crate::git) fn clear_way(
+        &self,
+        wt: &WorkTree,
+        issue: u64,
+        settled: &mut Settled,
+    ) -> Result<()> {
         let refs = wt.refs(issue);
         let own = refs.name("");
         let mut wanted: BTreeSet<String> = self.refs.keys().cloned().collect();

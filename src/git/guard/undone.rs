@@ -1,16 +1,20 @@
 //! Refs and stash after a leaf: what is its own goes to discarded and is undone, all others are left.
 
-use super::guard::{Guard, Head, LEAF_EMAIL, Settled};
-use super::run;
-use super::saved::{self, Refs};
-use super::tree;
-use super::worktree::WorkTree;
+use super::{Guard, Head, LEAF_EMAIL, Settled};
+use crate::git::saved::{self, Refs};
+use crate::git::worktree::WorkTree;
+use crate::git::{run, tree};
 use anyhow::{Context, Result};
 use git2::{ErrorCode, ObjectType, Oid};
 use std::collections::BTreeSet;
 
 impl Guard {
-    pub(super) fn refs_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
+    pub(in crate::git) fn refs_back(
+        &self,
+        wt: &WorkTree,
+        issue: u64,
+        settled: &mut Settled,
+    ) -> Result<()> {
         let refs = wt.refs(issue);
         let own = refs.name("");
         let discarded = refs.name("discarded/");
@@ -32,7 +36,7 @@ impl Guard {
         Ok(())
     }
 
-    pub(super) fn stash_back(
+    pub(in crate::git) fn stash_back(
         &self,
         wt: &WorkTree,
         issue: u64,
@@ -170,7 +174,7 @@ fn keep_any(
 }
 
 /// Keeps a commit with its history under a discarded ref, as a change from `base`.
-pub(super) fn keep_commit(
+pub(in crate::git) fn keep_commit(
     refs: Refs<'_>,
     wt: &WorkTree,
     commit: Oid,

@@ -2,8 +2,8 @@
 //! when they are read.
 
 use super::snapshot::{Content, Watched, absent, move_aside};
-use super::worktree::WorkTree;
 use crate::folder;
+use crate::git::worktree::WorkTree;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file of packed refs.
-pub(super) const PACKED: &str = "packed-refs";
+pub(in crate::git) const PACKED: &str = "packed-refs";
 
 /// The socket of the daemon that a leaf's git starts where the person has `core.fsmonitor` on. Nobody reads it, and a
 /// pipe of that name blocks no git either: it is only connected to.
@@ -24,7 +24,7 @@ const DEEPEST: usize = 30;
 
 /// The frame as it was.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Frame {
+pub(in crate::git) struct Frame {
     /// Folders that hold what is watched, the outer before the inner.
     folders: Vec<Watched>,
     /// What no reader comes to the end of (a pipe), and was there already.
@@ -34,12 +34,12 @@ pub(super) struct Frame {
     /// HEAD here and in the repository.
     heads: Vec<Watched>,
     /// Whether there was a file of packed refs.
-    pub(super) packed: bool,
+    pub(in crate::git) packed: bool,
 }
 
 impl Frame {
     /// The frame of a working tree, whose hooks lie in these folders.
-    pub(super) fn of(wt: &WorkTree, hooks: &[PathBuf]) -> Result<Frame> {
+    pub(in crate::git) fn of(wt: &WorkTree, hooks: &[PathBuf]) -> Result<Frame> {
         let mut folders = Vec::new();
         for name in [
             "objects",
@@ -70,7 +70,7 @@ impl Frame {
     }
 
     /// Puts the frame back; says what was not as it was.
-    pub(super) fn back(&self, wt: &WorkTree) -> Result<Vec<String>> {
+    pub(in crate::git) fn back(&self, wt: &WorkTree) -> Result<Vec<String>> {
         let mut tampered = Vec::new();
         // The git folder of the working tree may be what is gone.
         let aside = wt.common_dir.join("veri-aside");
@@ -227,7 +227,7 @@ impl WorkTree {
 }
 
 /// What stands in `.tdd/` where a record of a leaf should be, and is no file: the next launch would wait at it.
-pub(super) fn no_records(tdd: &Path) -> Result<Vec<PathBuf>> {
+pub(in crate::git) fn no_records(tdd: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for folder in [tdd.to_owned(), tdd.join("runs")] {
         let entries = match fs::read_dir(&folder) {

@@ -1,16 +1,26 @@
 //! What of git a leaf could change, recorded before it is let loose.
+//!
+//! - `snapshot`: files as they were; `config`: configuration, key by key
+//! - `frame`: what the rest stands on (folders, HEADs, packed refs, rights), put back first
+//! - `settle`: what a leaf did, told and put back; `undone`: its refs and stashes
+//! - `way`: what stands in the way of the next
 
-use super::base::issue_branch_name;
-use super::config;
-use super::frame::Frame;
-use super::snapshot::{Watched, hex, path_bytes};
-use super::stage;
-use super::tree;
-use super::worktree::WorkTree;
+mod config;
+mod frame;
+mod settle;
+pub(in crate::git) mod snapshot;
+mod undone;
+mod way;
+
+use crate::git::base::issue_branch_name;
+use crate::git::worktree::WorkTree;
+use crate::git::{stage, tree};
 use crate::untrusted::whole;
 use anyhow::{Context, Result};
+use frame::Frame;
 use git2::Oid;
 use serde::{Deserialize, Serialize};
+use snapshot::{Watched, hex, path_bytes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -22,7 +32,7 @@ use std::time::SystemTime;
 pub const LEAF_EMAIL: &str = "leaf@veri.invalid";
 
 /// The locks of a working tree's own git.
-pub(super) const LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
+pub(in crate::git) const LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
 
 /// The environment of a leaf that makes what it does to refs known as its own. `inherited` is the
 /// environment that it is laid over: settings that it carries in `GIT_CONFIG_COUNT` stay.
@@ -63,35 +73,35 @@ pub fn leaf_git_env(inherited: &[(OsString, OsString)]) -> Vec<(OsString, OsStri
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Guard {
     /// HEAD's content: a branch's ref or a commit.
-    pub(super) head: Head,
+    pub(in crate::git) head: Head,
     /// The commit that was checked out.
-    pub(super) commit: String,
+    pub(in crate::git) commit: String,
     #[serde(with = "hex")]
-    pub(super) index: Vec<u8>,
-    pub(super) index_time: Option<SystemTime>,
+    pub(in crate::git) index: Vec<u8>,
+    pub(in crate::git) index_time: Option<SystemTime>,
     /// Locks that stood there already: not the leaf's.
-    pub(super) locks: Vec<String>,
+    pub(in crate::git) locks: Vec<String>,
     /// What must stand for the rest to be put back.
-    pub(super) frame: Frame,
+    pub(in crate::git) frame: Frame,
     /// Files that tie the working tree to the repository.
-    pub(super) ties: Vec<Watched>,
+    pub(in crate::git) ties: Vec<Watched>,
     /// Files that make git hide or find things, put back whole.
-    pub(super) whole: Vec<Watched>,
+    pub(in crate::git) whole: Vec<Watched>,
     /// Folders of hooks, and what they held.
-    pub(super) hooks: Vec<Hooks>,
+    pub(in crate::git) hooks: Vec<Hooks>,
     /// Files of `.tdd/` that are neither a leaf's own records nor the journal: the ledgers, a person's edits of
     /// them included, and what is in force.
-    pub(super) tdd: Vec<Watched>,
+    pub(in crate::git) tdd: Vec<Watched>,
     /// The names of what is kept of earlier launches; None where there is no folder of them.
-    pub(super) runs: Option<Vec<String>>,
+    pub(in crate::git) runs: Option<Vec<String>>,
     /// Configuration files, put back key by key.
-    pub(super) config: Vec<Watched>,
+    pub(in crate::git) config: Vec<Watched>,
     /// All direct refs.
-    pub(super) refs: BTreeMap<String, String>,
+    pub(in crate::git) refs: BTreeMap<String, String>,
     /// The stash's commits, newest first.
-    pub(super) stash: Vec<String>,
+    pub(in crate::git) stash: Vec<String>,
     /// Repositories within the working tree that it does not ignore.
-    pub(super) nested: Vec<String>,
+    pub(in crate::git) nested: Vec<String>,
 }
 
 impl Guard {
@@ -121,16 +131,16 @@ pub struct Settled {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Head {
+pub(in crate::git) enum Head {
     Branch(String),
     Detached(String),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Hooks {
+pub(in crate::git) struct Hooks {
     #[serde(with = "path_bytes")]
-    pub(super) folder: PathBuf,
-    pub(super) files: Vec<Watched>,
+    pub(in crate::git) folder: PathBuf,
+    pub(in crate::git) files: Vec<Watched>,
 }
 
 impl WorkTree {
@@ -259,7 +269,7 @@ impl WorkTree {
         stage::remove_if_there(&file)
     }
 
-    pub(super) fn guard_file(&self) -> PathBuf {
+    pub(in crate::git) fn guard_file(&self) -> PathBuf {
         self.kept("guard")
     }
 
@@ -316,7 +326,7 @@ impl WorkTree {
     }
 
     /// Every ref that names an object itself, without the stash.
-    pub(super) fn direct_refs(&self) -> Result<BTreeMap<String, String>> {
+    pub(in crate::git) fn direct_refs(&self) -> Result<BTreeMap<String, String>> {
         let mut refs = BTreeMap::new();
         for found in self.git2.references()? {
             let found = found?;
@@ -332,7 +342,7 @@ impl WorkTree {
     }
 
     /// The stash's commits with their committer's addresses, newest first.
-    pub(super) fn stash(&self) -> Result<Vec<(Oid, Vec<u8>)>> {
+    pub(in crate::git) fn stash(&self) -> Result<Vec<(Oid, Vec<u8>)>> {
         if !self.git2.reference_has_log(STASH)? {
             return Ok(Vec::new());
         }
@@ -345,7 +355,7 @@ impl WorkTree {
 }
 
 /// The stash's ref.
-pub(super) const STASH: &str = "refs/stash";
+pub(in crate::git) const STASH: &str = "refs/stash";
 
 impl Hooks {
     fn of(folder: PathBuf) -> Result<Hooks> {
@@ -357,7 +367,7 @@ impl Hooks {
     }
 
     /// What lies in a folder of hooks now.
-    pub(super) fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
+    pub(in crate::git) fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(_) if !folder.is_dir() => {
@@ -379,7 +389,7 @@ impl Hooks {
 
 /// What stands at the top of `.tdd/`, without what changes while a leaf runs: the records of leaves, the journal
 /// (which its writer mends), a stop request.
-pub(super) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
+pub(in crate::git) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(tdd) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -398,7 +408,7 @@ pub(super) fn tdd_files(tdd: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// What a folder holds; None when it is not there.
-pub(super) fn names(folder: &Path) -> Result<Option<Vec<String>>> {
+pub(in crate::git) fn names(folder: &Path) -> Result<Option<Vec<String>>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,8 +1,8 @@
 //! git's configuration before and after a leaf: which keys make git run or hide something, and putting
 //! them back without touching what else somebody changed in the same file.
 
-use super::run::{self, Git};
 use super::snapshot::{Content, Watched};
+use crate::git::run::{self, Git};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// What a change of a key means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Weight {
+pub(in crate::git) enum Weight {
     /// Nothing that a commit or check depends on: left, and said.
     Harmless,
     /// Whose name the commits bear: put back, and said.
@@ -23,7 +23,7 @@ pub(super) enum Weight {
 
 /// Weighs a change of a key as `git config --list` prints it: section and name in lower case.
 /// `existed`: whether the file had the key before; `remote`: the one that the run pushes to.
-pub(super) fn weigh(key: &str, existed: bool, remote: &str) -> Weight {
+pub(in crate::git) fn weigh(key: &str, existed: bool, remote: &str) -> Weight {
     let section = key.split('.').next().unwrap_or(key);
     let name = key.rsplit('.').next().unwrap_or(key);
     match (section, name) {
@@ -66,15 +66,15 @@ fn within(key: &str) -> &str {
 type Settings = BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>;
 
 /// Where git's configuration in a folder comes from.
-pub(super) struct Sources {
+pub(in crate::git) struct Sources {
     /// Its files, apart from what `-c` and variables make up.
-    pub(super) files: BTreeSet<PathBuf>,
+    pub(in crate::git) files: BTreeSet<PathBuf>,
     /// Whether any of it names a folder of hooks.
-    pub(super) names_hooks: bool,
+    pub(in crate::git) names_hooks: bool,
 }
 
 /// Asks git where its configuration comes from.
-pub(super) fn sources(git: &Git) -> Result<Sources> {
+pub(in crate::git) fn sources(git: &Git) -> Result<Sources> {
     let tool = git.read(["config", "--list", "--show-origin", "--includes", "-z"]);
     let out = run::must(tool, "reading git's configuration")?;
     let mut sources = Sources {
@@ -95,18 +95,18 @@ pub(super) fn sources(git: &Git) -> Result<Sources> {
 }
 
 /// What became of one configuration file.
-pub(super) struct Mended {
+pub(in crate::git) struct Mended {
     /// Keys that were put back because they are tampering.
-    pub(super) tampered: Vec<String>,
+    pub(in crate::git) tampered: Vec<String>,
     /// Keys that were put back because they are the person's identity.
-    pub(super) identity: Vec<String>,
+    pub(in crate::git) identity: Vec<String>,
     /// Whether something else in it changed, which was left.
-    pub(super) others: bool,
+    pub(in crate::git) others: bool,
 }
 
 /// Puts the keys of a changed file back that a leaf has no business with. The rest of the file stays,
 /// unless the file cannot be mended key by key: then all of it is put back.
-pub(super) fn mend(
+pub(in crate::git) fn mend(
     git: &Git,
     remote: &str,
     before: &Watched,

@@ -5,13 +5,11 @@
 
 use super::config;
 use super::frame;
-use super::guard::{self, Guard, Head, Hooks, Settled};
-use super::repo;
-use super::run;
 use super::snapshot::{self, Content, Watched};
-use super::stage;
 use super::undone::keep_commit;
-use super::worktree::WorkTree;
+use super::{Guard, Head, Hooks, Settled};
+use crate::git::worktree::WorkTree;
+use crate::git::{guard, repo, run, stage};
 use crate::untrusted::whole;
 use anyhow::Result;
 use git2::Oid;

@@ -1,0 +1,103 @@
+//! One launch: journalled, started, waited for.
+
+use crate::agent::Launch;
+use crate::conductor::record::{Entry, of_leaf};
+use crate::conductor::run::Run;
+use crate::event::Kind;
+use crate::git::leaf_git_env;
+use crate::leaf;
+use crate::leaf::{End, KillWhy, LaunchId, Records, Spec};
+use crate::machine::{Event, Leaf};
+use crate::prompt::Nonce;
+use crate::role::{Role, leaf_name};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The grace between TERM and KILL.
+const GRACE: Duration = leaf::DEFAULT_GRACE;
+
+impl Run<'_> {
+    /// Journals the launch, starts it, waits, and reads the answer.
+    pub(super) fn run_leaf(
+        &mut self,
+        leaf: &Leaf,
+        launch: &Launch,
+        id: LaunchId,
+        nonce: Option<&Nonce>,
+        timeout: Duration,
+        records: &Records,
+    ) -> Result<(Event, Value)> {
+        let name = leaf_name(leaf.role, leaf.phase);
+        let fields = json!({
+            "intent": "launch",
+            "launch": id.as_str(),
+            "leaf": name,
+            "relaunch": leaf.launch - 1,
+            "stdout": launch.stdout().to_string_lossy(),
+            "nonce": nonce.map(Nonce::as_str),
+            "head": (leaf.role == Role::Developer).then(|| self.tree.head().map(|h| h.to_string())).transpose()?,
+        });
+        self.write(Entry::new(Kind::Launch, of_leaf(leaf), fields))?;
+        let mut env = launch.env();
+        if leaf.role == Role::Developer {
+            let own = leaf_git_env(&env);
+            env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
+            env.extend(own);
+        }
+        let spec = Spec {
+            name,
+            launch: id,
+            argv: launch.argv().to_vec(),
+            cwd: launch.cwd().to_owned(),
+            env,
+            stdin: Some(launch.stdin().to_owned()),
+            stdout: launch.stdout().to_owned(),
+            stderr: launch.stderr().to_owned(),
+            wall: timeout,
+            grace: GRACE,
+            output_cap: Some(self.settings.output_cap()),
+        };
+        self.crash_point("launching");
+        let watched = |run: &mut Self| {
+            let mut running = leaf::start(records, &spec)?;
+            run.crash_point("started");
+            let end = running.wait(None, &mut || run.glance());
+            let end = run.or_ended(end, records, running.name())?;
+            Ok((end, running.record()?))
+        };
+        // A developer's guard is settled when its work is taken, stopped or lost; others run code of the candidate.
+        let (end, record) = match leaf.role {
+            Role::Developer => watched(self)?,
+            Role::Planner | Role::Verifier => self.guarded(watched)?,
+        };
+        self.mend_journal()?;
+        let record = record.map(|r| serde_json::to_value(&r)).transpose()?;
+        self.outcome(
+            leaf,
+            &end,
+            launch.stdout(),
+            nonce.map(Nonce::as_str),
+            record,
+        )
+    }
+
+    /// A leaf that cannot be waited for is not left running.
+    pub(in crate::conductor) fn or_ended(
+        &self,
+        end: Result<End>,
+        records: &Records,
+        name: &str,
+    ) -> Result<End> {
+        if end.is_err() {
+            drop(leaf::kill(records, name, KillWhy::Stop));
+            drop(leaf::settle_newest(
+                records,
+                name,
+                Some(2 * GRACE),
+                &mut || None,
+            ));
+        }
+        end
+    }
+}
