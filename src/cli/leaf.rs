@@ -181,6 +181,7 @@ impl Launch {
             wall: Duration::from_secs(seconds),
             grace: leaf::DEFAULT_GRACE,
             output_cap: self.output_mib.checked_mul(1024 * 1024),
+            sandbox: None,
             name: self.name,
         };
         if let Some(telling) = telling {

@@ -156,6 +156,7 @@ impl Run<'_> {
             wall: launch.wall,
             grace: leaf::DEFAULT_GRACE,
             output_cap: Some(self.settings.output_cap()),
+            sandbox: None,
         };
         let end = self.guarded(|run| {
             let mut running = leaf::start(&records, &spec)?;

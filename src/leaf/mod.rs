@@ -11,6 +11,7 @@
 //! - `settle`: taking up or reading a launch that somebody else started; ending one; listing
 //! - `shim`: what runs between the conductor and the leaf
 //! - `signals`: the shim takes its signals one by one
+//! - `sandbox`: what a leaf can read, write and signal
 //! - `sweep`: ending whole trees
 //! - `output`: the files a leaf writes to, and keeping them bounded
 //! - `process`: which process is which (`/proc`, pidfd)
@@ -30,6 +31,7 @@ mod output;
 mod process;
 mod raw;
 mod records;
+mod sandbox;
 mod settle;
 mod shim;
 mod signals;
@@ -40,6 +42,7 @@ mod sys;
 pub use end::{End, KillWhy};
 pub use launch::{Running, start};
 pub use records::{Bytes, Exit, Records, Started};
+pub use sandbox::{Confined, Offer, Sandbox, probe as probe_sandbox};
 pub use settle::{Killed, Listed, kill, list, settle, settle_newest};
 pub use shim::{SHIM_COMMAND, shim_main};
 pub use spec::{AlreadyRunning, BadName, DEFAULT_GRACE, LAUNCH_VAR, LaunchId, Spec, check_name};

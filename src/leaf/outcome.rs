@@ -95,6 +95,7 @@ mod tests {
             truncated: false,
             swept: 0,
             unswept: 0,
+            sandbox: None,
         }
     }
 

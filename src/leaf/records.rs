@@ -5,6 +5,7 @@
 
 use super::end::KillWhy;
 use super::raw::Raw;
+use super::sandbox::Confined;
 use super::spec::LaunchId;
 use crate::untrusted::whole;
 use anyhow::Context;
@@ -273,6 +274,9 @@ pub struct Exit {
     pub swept: u32,
     /// How many could not be ended.
     pub unswept: u32,
+    /// What it was confined to, if to anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Confined>,
 }
 
 /// How much a leaf wrote, in bytes.

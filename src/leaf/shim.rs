@@ -11,6 +11,7 @@ use super::output::{self, Output};
 use super::process::{self, Stat};
 use super::raw::Raw;
 use super::records::{self, Bytes, Exit, Records, Started, VERSION};
+use super::sandbox::{self, Confined, Sandbox};
 use super::signals::Signals;
 use super::spec::{LAUNCH_VAR, LaunchId, Spec};
 use super::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
@@ -20,6 +21,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout, setsid};
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -57,6 +59,7 @@ pub(super) struct Order {
     wall_ms: u64,
     grace_ms: u64,
     output_cap: Option<u64>,
+    sandbox: Option<Sandbox>,
 }
 
 impl Order {
@@ -78,6 +81,7 @@ impl Order {
             wall_ms: millis(spec.wall),
             grace_ms: millis(spec.grace),
             output_cap: spec.output_cap,
+            sandbox: spec.sandbox.clone(),
         }
     }
 }
@@ -124,6 +128,7 @@ struct Shim {
     order: Order,
     records: Records,
     signals: Signals,
+    confined: OnceCell<Confined>,
 }
 
 /// What had the leaf ended before it ended by itself.
@@ -171,6 +176,7 @@ impl Shim {
             order,
             records,
             signals,
+            confined: OnceCell::new(),
         };
         Ok((shim, lock))
     }
@@ -291,6 +297,11 @@ impl Shim {
             .stdout(stdout)
             .stderr(stderr)
             .process_group(0);
+        if let Some(sandbox) = &order.sandbox {
+            let confined = sandbox::put_on(&mut command, sandbox)?;
+            self.confined.get_or_init(|| confined);
+        }
+        // Last: a change of privileges before it would undo it.
         sys::unblocked_and_dying_with_parent(&mut command);
         let child = command.spawn()?;
         // Dropping `Child` neither waits nor kills: `Tree` reaps.
@@ -392,6 +403,7 @@ impl Shim {
             truncated: false,
             swept: 0,
             unswept: 0,
+            sandbox: self.confined.get().cloned(),
         }
     }
 }

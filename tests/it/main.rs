@@ -28,6 +28,7 @@ mod ground;
 mod here;
 mod hooks;
 mod isolation;
+mod kernel;
 mod kills;
 mod leaf;
 mod ledger_edits;

@@ -57,6 +57,7 @@ impl Run<'_> {
             wall: timeout,
             grace: GRACE,
             output_cap: Some(self.settings.output_cap()),
+            sandbox: None,
         };
         self.crash_point("launching");
         let watched = |run: &mut Self| {

@@ -10,16 +10,18 @@
 //! What Landlock leaves alone: the network, sockets that lie in the file system, and what needs no file to be opened
 //! (looking at a file's size and dates, changing its mode or owner where the user may).
 
+#[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
 mod rules;
+#[cfg(target_os = "linux")]
 mod siblings;
-
-pub(super) use rules::{Confinement, prepare};
 
 use super::{raw, sys};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::process::Command;
 
 /// What one leaf is confined to. Reading is allowed everywhere else, writing nowhere else; the harmless devices
 /// (/dev/null, zero, full, tty, ptmx, pts, shm) are always open.
@@ -63,14 +65,32 @@ pub enum Offer {
 
 /// Looks what this kernel offers, and whether these paths can be sealed: none asks for Landlock alone.
 pub fn probe(sealed: &[PathBuf]) -> Offer {
-    let offer = offer(sys::landlock_abi());
-    match offer {
+    match offer(sys::landlock_abi()) {
+        #[cfg(target_os = "linux")]
         Offer::Landlock(mut confined) => {
             confined.without.extend(rules::unsealed(sealed));
             Offer::Landlock(confined)
         }
-        nothing => nothing,
+        offer => offer,
     }
+}
+
+/// Has a command run in a sandbox; gives what that amounts to. The caller must be single-threaded.
+///
+/// # Errors
+/// When the kernel has no sandbox or does not take the rules: the command is not to be run then.
+pub(super) fn put_on(command: &mut Command, sandbox: &Sandbox) -> io::Result<Confined> {
+    #[cfg(target_os = "linux")]
+    let put_on = rules::prepare(sandbox).map(|ready| {
+        sys::confined(command, ready.rules, ready.seals);
+        ready.confined
+    });
+    #[cfg(not(target_os = "linux"))]
+    let put_on = {
+        let _ = (command, sandbox);
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    };
+    put_on.map_err(|e: io::Error| io::Error::other(format!("it cannot be put into a sandbox: {e}")))
 }
 
 fn offer(abi: io::Result<u32>) -> Offer {
@@ -94,6 +114,7 @@ fn offer(abi: io::Result<u32>) -> Offer {
                 "this kernel has no Landlock, or a container's seccomp profile refuses it (Linux 5.13 and later have it)"
                     .to_owned()
             }
+            _ if cfg!(not(target_os = "linux")) => "Landlock is Linux's alone".to_owned(),
             _ => format!("Landlock cannot be used here: {e}"),
         }),
     }
@@ -112,18 +133,6 @@ fn weaker(abi: u32) -> impl Iterator<Item = &'static str> {
     .into_iter()
     .filter(move |(since, _)| abi < *since)
     .map(|(_, what)| what)
-}
-
-/// The path without links and detours as far as it exists, then as it is.
-fn real(path: &Path) -> io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    for above in path.ancestors() {
-        if let Ok(found) = above.canonicalize() {
-            let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
-            return Ok(found.iter().chain(rest.iter()).collect());
-        }
-    }
-    Ok(path)
 }
 
 #[cfg(test)]
@@ -162,19 +171,6 @@ mod tests {
                 "{confined:?}"
             );
         }
-    }
-
-    #[test]
-    fn links_on_the_way_are_resolved_as_far_as_the_path_exists() {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().canonicalize().unwrap();
-        std::fs::create_dir(home.join("real")).unwrap();
-        std::os::unix::fs::symlink("real", home.join("link")).unwrap();
-        assert_eq!(
-            real(&home.join("link/not/there")).unwrap(),
-            home.join("real/not/there")
-        );
-        assert_eq!(real(&home.join("link")).unwrap(), home.join("real"));
     }
 
     #[test]

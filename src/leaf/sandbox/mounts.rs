@@ -144,7 +144,10 @@ a line that says nothing
 
     #[test]
     fn paths_with_blanks_and_backslashes_are_read() {
-        assert_eq!(unescaped(b"/a\\040b\\134c\\011"), PathBuf::from("/a b\\c\t"));
+        assert_eq!(
+            unescaped(b"/a\\040b\\134c\\011"),
+            PathBuf::from("/a b\\c\t")
+        );
         assert_eq!(unescaped(b"/a\\9\\04"), PathBuf::from("/a\\9\\04"));
         assert_eq!(unescaped(b"\\777"), PathBuf::from("\\777"));
     }

@@ -118,10 +118,7 @@ mod tests {
     #[test]
     fn a_hidden_path_that_is_not_there_yet_is_hidden_when_it_comes() {
         let visible = shown("/home/u", &["/home/u/later/on"], HOUSE);
-        assert!(
-            visible.contains(&"/home/u/repo".to_owned()),
-            "{visible:?}"
-        );
+        assert!(visible.contains(&"/home/u/repo".to_owned()), "{visible:?}");
         // Neither the folder above nor anything on the way, so that it has no rule when it is made.
         assert!(
             visible

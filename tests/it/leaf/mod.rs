@@ -5,6 +5,7 @@
 mod command;
 mod ends;
 mod journal;
+mod sandbox;
 mod streams;
 mod takeover;
 mod trees;
@@ -60,6 +61,7 @@ impl House {
             wall: PATIENCE * 2,
             grace: Duration::from_millis(200),
             output_cap: None,
+            sandbox: None,
         }
     }
 
