@@ -26,6 +26,7 @@ mod recheck;
 mod record;
 mod repeat;
 mod run;
+mod sandbox;
 mod settings;
 mod signals;
 mod snapshot;

@@ -40,6 +40,17 @@ pub(super) struct Took {
     pub(super) measured: bool,
 }
 
+/// What the configuration wants of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SandboxWish {
+    /// One where it can be had.
+    Auto,
+    /// A whole one, or no run.
+    Require,
+    /// None.
+    Off,
+}
+
 impl Settings {
     /// Puts the flags on top of a configuration. Paths become absolute, so that they mean the same when
     /// the run is taken up from another folder.
@@ -56,7 +67,17 @@ impl Settings {
         ];
         for (entry, flag) in roles {
             if let Some(name) = flag.as_ref().or(ask.agent.as_ref()) {
-                *entry = Some(AgentEntry::Name(absolute_command(name, &ask.folder)));
+                let name = absolute_command(name, &ask.folder);
+                // Another program in the role is confined like the one that it takes the place of.
+                *entry = Some(match entry.as_ref().and_then(AgentEntry::sandbox) {
+                    None => AgentEntry::Name(name),
+                    sandbox => AgentEntry::Table {
+                        r#use: name,
+                        model: None,
+                        args: Vec::new(),
+                        sandbox,
+                    },
+                });
             }
         }
         if let Some(command) = &ask.test_command {
@@ -82,6 +103,21 @@ impl Settings {
         }
         let trust = config.forge_table().trust.as_deref().and_then(Trust::parse);
         Settings { config, trust }
+    }
+
+    /// Whether leaves are confined.
+    pub(super) fn sandbox(&self) -> SandboxWish {
+        match self.config.sandbox.as_deref() {
+            Some("require") => SandboxWish::Require,
+            Some("off") => SandboxWish::Off,
+            _ => SandboxWish::Auto,
+        }
+    }
+
+    /// Whether developers are confined, too.
+    pub(super) fn confines_developers(&self) -> bool {
+        let developer = self.config.agents.developer.as_ref();
+        developer.and_then(AgentEntry::sandbox) == Some(true)
     }
 
     /// The remote to fetch from and push to.
@@ -198,7 +234,9 @@ impl Settings {
                 name: name.clone(),
                 ..Wanted::default()
             },
-            Some(AgentEntry::Table { r#use, model, args }) => Wanted {
+            Some(AgentEntry::Table {
+                r#use, model, args, ..
+            }) => Wanted {
                 name: r#use.clone(),
                 model: model.clone(),
                 args: args.clone(),

@@ -32,6 +32,10 @@ pub struct Config {
     pub mirror: Option<String>,
     /// Extra commands that must pass: lint, types, format.
     pub checks: Vec<String>,
+    /// `"auto"` (default), `"require"` or `"off"`: whether verifiers are confined by the kernel.
+    pub sandbox: Option<String>,
+    /// Further folders that confined leaves can write to.
+    pub sandbox_write: Vec<String>,
     /// The test suite.
     pub tests: Tests,
     /// The proving ground.
@@ -187,7 +191,19 @@ pub enum AgentEntry {
         /// Further arguments.
         #[serde(default)]
         args: Vec<String>,
+        /// Whether a developer is confined, too.
+        sandbox: Option<bool>,
     },
+}
+
+impl AgentEntry {
+    /// Whether it is to be confined, where that is said.
+    pub fn sandbox(&self) -> Option<bool> {
+        match self {
+            AgentEntry::Name(_) => None,
+            AgentEntry::Table { sandbox, .. } => *sandbox,
+        }
+    }
 }
 
 impl Config {
@@ -214,7 +230,7 @@ impl Config {
     /// Names the key, what it is set to, and what it may be; or the glob.
     pub fn check(&self) -> Result<()> {
         let table = self.forge_table();
-        let words: [(&str, &Option<String>, &[&str]); 8] = [
+        let words: [(&str, &Option<String>, &[&str]); 9] = [
             ("push", &self.push, &["step", "end"]),
             (
                 "pull_request",
@@ -222,6 +238,7 @@ impl Config {
                 &["draft", "ready", "none"],
             ),
             ("mirror", &self.mirror, &["run", "off"]),
+            ("sandbox", &self.sandbox, &["auto", "require", "off"]),
             (
                 "tests.red_stubs",
                 &self.tests.red_stubs,
@@ -247,6 +264,18 @@ impl Config {
                 return Err(anyhow!(
                     "the configuration says {key} = {value:?}; it may be one of {}",
                     known.join(", ")
+                ));
+            }
+        }
+        let others = [
+            ("planner", &self.agents.planner),
+            ("verifier", &self.agents.verifier),
+        ];
+        for (role, entry) in others {
+            if entry.as_ref().is_some_and(|e| e.sandbox().is_some()) {
+                return Err(anyhow!(
+                    "the configuration says agents.{role}.sandbox; only a developer's is asked for there: verifiers are \
+                     confined wherever they can be, unless sandbox = \"off\""
                 ));
             }
         }

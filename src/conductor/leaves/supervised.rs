@@ -57,7 +57,7 @@ impl Run<'_> {
             wall: timeout,
             grace: GRACE,
             output_cap: Some(self.settings.output_cap()),
-            sandbox: None,
+            sandbox: launch.sandbox().cloned(),
         };
         self.crash_point("launching");
         let watched = |run: &mut Self| {

@@ -81,6 +81,7 @@ impl Run<'_> {
             &seclusion,
             &place,
         )?;
+        let launch = self.confine_verifier(launch, verify.path(), &temp)?;
         let outcome = self.run_leaf(leaf, &launch, id.clone(), Some(&nonce), timeout, &records);
         files.keep(&records, &id);
         outcome

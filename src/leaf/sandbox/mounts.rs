@@ -133,7 +133,7 @@ a line that says nothing
             .collect::<Vec<_>>()
         );
         assert_eq!(of("/var/lib"), ["/also/lib", "/var/lib"]);
-        assert_eq!(of("/home/eve"), ["/data/home/eve", "/home/eve"]);
+        assert_eq!(of("/home/ann"), ["/data/home/ann", "/home/ann"]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ mod tests {
     const HOUSE: &[&str] = &[
         "/etc/passwd",
         "/usr/bin/sh",
-        "/home/eve/x",
+        "/home/ann/x",
         "/home/u/repo/src/lib.rs",
         "/home/u/repo-data/x",
         "/home/u/.cargo/bin/cargo",
@@ -87,7 +87,7 @@ mod tests {
             shown("/", &["/home/u/repo"], HOUSE),
             [
                 "/etc",
-                "/home/eve",
+                "/home/ann",
                 "/home/u/.cargo",
                 "/home/u/.local",
                 "/home/u/repo-data",
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(
             shown("/home", &hidden, HOUSE),
             [
-                "/home/eve",
+                "/home/ann",
                 "/home/u/.cargo",
                 "/home/u/.local/share",
                 "/home/u/repo-data"
@@ -137,7 +137,7 @@ mod tests {
         let hidden = BTreeSet::from([PathBuf::from("/home/u/repo")]);
         let visible = visible(Path::new("/home"), &hidden, &mut names);
         assert!(visible.contains(&PathBuf::from("/home/u/.cargo")));
-        assert!(!visible.contains(&PathBuf::from("/home/eve")));
+        assert!(!visible.contains(&PathBuf::from("/home/ann")));
     }
 
     #[test]
