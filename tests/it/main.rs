@@ -43,6 +43,7 @@ mod recheck;
 mod remotes;
 mod rerun;
 mod resume;
+mod sandbox;
 mod scene;
 mod setup;
 mod shown;
