@@ -5,15 +5,15 @@ use crate::scene::{APPROVE, Agent, Scene, VERI, finish};
 use std::fs;
 use std::path::Path;
 
-/// Shell that writes into `report` which of its moves succeeded.
+/// Shell that writes the names of the moves that succeeded into `report`, and what they printed to standard error.
 fn tries(moves: &[(&str, String)], report: &str) -> String {
     let each = moves.iter().map(|(name, shell)| {
-        format!("if ( {shell} ) > \"$TMPDIR/tried\" 2>&1; then echo \"{name}: $(head -c300 \"$TMPDIR/tried\")\" >> {report}; fi\n")
+        format!("if ( {shell} ) >&2; then printf '%s ' {name} >> {report}; fi\n")
     });
     each.collect()
 }
 
-/// The command that runs a conductor tells its own pid to its leaves, as somebody who looks for it would find it.
+/// Shell that finds the conductor: the parent of the leaf's shim.
 const CONDUCTOR: &str = "c=$(awk '{print $4}' /proc/$PPID/stat)";
 
 #[test]
@@ -67,7 +67,10 @@ fn a_hostile_verifier_reads_nothing_of_the_work_writes_nowhere_and_signals_nobod
             "conductor-environ",
             format!("{CONDUCTOR}; cat /proc/$c/environ"),
         ),
-        ("conductor-fds", format!("{CONDUCTOR}; ls /proc/$c/fd")),
+        (
+            "conductor-fds",
+            format!("{CONDUCTOR}; readlink /proc/$c/fd/1 || cat /proc/$c/fd/1"),
+        ),
         ("shim-environ", "cat /proc/$PPID/environ".to_owned()),
         ("write-checkout", format!("echo x >> {r}/src/lib.sh")),
         ("write-hook", format!("echo x > {r}/.git/hooks/pre-commit")),
@@ -106,8 +109,8 @@ fn a_hostile_verifier_reads_nothing_of_the_work_writes_nowhere_and_signals_nobod
     let good = Agent::default();
     scene.agent(&Agent {
         verify: format!(
-            "{}\ncat report >&2; if [ \"$(cut -d: -f1 report | tr '\\n' ' ')\" = 'suite history commit own home pipes ' ]; then {APPROVE}; \
-             else printf '%s\\n' \"{{\\\"nonce\\\":\\\"$VERI_NONCE\\\",\\\"verdict\\\":\\\"reject\\\",\\\"reasons\\\":[\\\"$(cut -d: -f1 report | tr '\\n' ' ')\\\"]}}\"; fi",
+            "{}\nif [ \"$(cat report)\" = 'suite history commit own home pipes ' ]; then {APPROVE}; \
+             else printf '%s\\n' \"{{\\\"nonce\\\":\\\"$VERI_NONCE\\\",\\\"verdict\\\":\\\"reject\\\",\\\"reasons\\\":[\\\"$(cat report)\\\"]}}\"; fi",
             tries(&all, "report")
         ),
         ..good
@@ -151,7 +154,7 @@ fn fresh(moves: &[(&str, String)]) -> Scene {
     let scene = Scene::new();
     scene.agent(&Agent {
         verify: format!(
-            "{}\nprintf '%s\\n' \"{{\\\"nonce\\\":\\\"$VERI_NONCE\\\",\\\"verdict\\\":\\\"reject\\\",\\\"reasons\\\":[\\\"$(cut -d: -f1 report | tr '\\n' ' ')\\\"]}}\"",
+            "{}\nprintf '%s\\n' \"{{\\\"nonce\\\":\\\"$VERI_NONCE\\\",\\\"verdict\\\":\\\"reject\\\",\\\"reasons\\\":[\\\"$(cat report)\\\"]}}\"",
             tries(moves, "report")
         ),
         ..Agent::default()
@@ -227,7 +230,7 @@ fn a_hostile_developer_in_a_sandbox_changes_the_working_tree_and_nothing_else() 
     let good = Agent::default();
     let step = |work: &str| {
         format!(
-            "rm -f {report}\n{}\n{work}\nexpected='read top folder temp suite '; got=$(cut -d: -f1 {report} | tr '\\n' ' '); cat {report} >&2; rm {report}; [ \"$got\" = \"$expected\" ] || {{ echo \"{{\\\"needs_user\\\": \\\"got: $got\\\"}}\"; exit 0; }}",
+            "rm -f {report}\n{work}\n{}\nexpected='read top folder temp suite '; got=$(cat {report}); rm {report}; [ \"$got\" = \"$expected\" ] || {{ echo \"{{\\\"needs_user\\\": \\\"got: $got\\\"}}\"; exit 0; }}",
             tries(&all, report)
         )
     };
@@ -350,6 +353,7 @@ fn more_folders_can_be_opened_and_none_that_is_closed() {
 }
 
 /// Whether a program is there.
+#[allow(clippy::print_stdout)] // a test that is skipped says so
 fn there(scene: &Scene, program: &str) -> bool {
     let out = scene.command(program).arg("--version").output();
     let there = out.is_ok_and(|out| out.status.success());
@@ -394,7 +398,7 @@ fn the_suites_of_cargo_and_npm_run_in_a_verifiers_sandbox() {
         .collect();
     scene.agent(&Agent {
         verify: format!(
-            "[ $VERI_PHASE-$VERI_STEP != 'green-greet takes a name' ] || {{ {}; }} >&2\n{APPROVE}",
+            "[ \"$VERI_PHASE-$VERI_STEP\" != 'green-greet takes a name' ] || {{ {}; }} >&2\n{APPROVE}",
             each.join("\n")
         ),
         ..Agent::default()
