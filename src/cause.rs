@@ -94,7 +94,7 @@ impl fmt::Display for Cause {
 /// The end of a run that cannot go on: its cause, and the whole question or evidence.
 ///
 /// Any floor may return one inside an `anyhow::Error`; the conductor finds it in the chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[error("{detail}")]
 pub struct Bail {
     /// The classified cause.

@@ -35,7 +35,7 @@ pub enum Answer {
 }
 
 /// The acceptance criteria of an issue, and the steps that meet them, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// What must hold when the issue is done.
     pub criteria: Vec<Criterion>,
@@ -44,7 +44,7 @@ pub struct Plan {
 }
 
 /// One acceptance criterion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Criterion {
     /// `AC` and a number of at most four digits, unique in the plan.
@@ -61,7 +61,7 @@ pub struct Criterion {
 }
 
 /// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// The behaviour that the step adds: one line, unique, at most 120 characters. Becomes a commit's subject.

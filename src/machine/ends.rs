@@ -29,12 +29,12 @@ pub(super) fn seen(state: &mut State, ended: &LeafEnd) {
 /// The ends of a leaf that say nothing of its work, whoever it was.
 pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
     match ended {
-        LeafEnd::Stopped => {
-            let mode = state.stop.unwrap_or(StopMode::Now);
-            end(state, Ending::Stopped(mode));
-        }
+        // A request may have become stronger since the machine was told of it: what was done is what is said.
+        LeafEnd::Stopped => end(state, Ending::Stopped(StopMode::Now)),
         LeafEnd::Refused => {
-            let mode = state.stop.unwrap_or(StopMode::AtLeaf);
+            let mode = state
+                .stop
+                .map_or(StopMode::AtLeaf, |m| m.max(StopMode::AtLeaf));
             end(state, Ending::Stopped(mode));
         }
         LeafEnd::External { detail } => {

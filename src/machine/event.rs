@@ -7,7 +7,7 @@ use crate::role::StopMode;
 use serde::{Deserialize, Serialize};
 
 /// Which budgets a rerun renews.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Renew {
     /// The one that was spent, if the last run bailed for it.
@@ -17,7 +17,7 @@ pub enum Renew {
 }
 
 /// One input of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// The first start of a run on this issue.
@@ -103,7 +103,7 @@ pub enum Event {
 }
 
 /// An approved red that outlived its run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeptRed {
     /// The title of its step.
     pub title: String,
@@ -114,7 +114,7 @@ pub struct KeptRed {
 }
 
 /// How a leaf ended, and what it answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeafEnd {
     /// It ended by itself with an answer that could be read.
@@ -152,7 +152,7 @@ pub enum LeafEnd {
 }
 
 /// What a leaf answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Planner: a valid plan.
@@ -179,7 +179,7 @@ pub enum Answer {
 }
 
 /// What a developer left, taken as a candidate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collected {
     /// A tree to check.
@@ -194,7 +194,7 @@ pub enum Collected {
 }
 
 /// What the checks found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Checked {
     /// The claim holds as far as checks can tell.

@@ -24,4 +24,6 @@ pub use state::{
 };
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

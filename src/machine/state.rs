@@ -6,12 +6,12 @@ use crate::role::{Claim, StopMode};
 use serde::{Deserialize, Serialize};
 
 /// The name of a git tree: hexadecimal, opaque to the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tree(pub String);
 
 /// When the refactor phase is entered (`cycle.refactor`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefactorWhen {
     /// After every step.
@@ -23,7 +23,7 @@ pub enum RefactorWhen {
 }
 
 /// The budgets and choices of a run, fixed at each start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Limits {
     /// Relaunches of one leaf that was killed as stuck.
     pub stuck_retries: u32,
@@ -54,7 +54,7 @@ impl Default for Limits {
 }
 
 /// A step as the ledger has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Step {
     /// The number before the title.
     pub number: u32,
@@ -78,7 +78,7 @@ impl Step {
 }
 
 /// What a developer's working tree holds when it is launched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum From {
     /// The branch as it is.
@@ -97,7 +97,7 @@ pub enum From {
 }
 
 /// Why a developer or planner is asked again, for its prompt; never looked at by the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Feedback {
     /// What kind of answer the reasons are to.
     pub kind: FeedbackKind,
@@ -106,7 +106,7 @@ pub struct Feedback {
 }
 
 /// What made another attempt necessary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedbackKind {
     /// A verifier rejected the claim.
@@ -133,7 +133,7 @@ impl FeedbackKind {
 }
 
 /// An old test that rightly breaks, named by a green leaf.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reopen {
     /// The test.
     pub test: String,
@@ -142,7 +142,7 @@ pub struct Reopen {
 }
 
 /// Where a claim stands between its developer and its commit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// A developer leaf is to be launched, or runs.
@@ -175,7 +175,7 @@ pub enum Stage {
 }
 
 /// The claim under way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Work {
     /// The step, as last read from the ledger.
     pub step: Step,
@@ -230,7 +230,7 @@ impl Work {
 }
 
 /// The planner's counters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 pub struct Planner {
     /// Launches that were killed as stuck.
     pub stuck: u32,
@@ -241,7 +241,7 @@ pub struct Planner {
 }
 
 /// How a run ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// Published.
@@ -258,7 +258,7 @@ pub enum Ending {
 }
 
 /// Where the run stands: which effect it awaits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum At {
     /// Before the first event.
@@ -284,7 +284,7 @@ pub enum At {
 }
 
 /// The whole of what the machine knows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct State {
     /// Budgets and choices.
     pub limits: Limits,

@@ -325,6 +325,27 @@ fn stops_at_ledger_finish_the_step_under_way() {
 }
 
 #[test]
+fn a_request_that_became_stronger_unseen_is_called_what_was_done() {
+    let ask = Event::StopAsked {
+        mode: StopMode::AtLedger,
+    };
+    for (ended, mode) in [
+        (LeafEnd::Refused, StopMode::AtLeaf),
+        (LeafEnd::Stopped, StopMode::Now),
+    ] {
+        let mut state = begun();
+        let mut world = World::new();
+        while !matches!(state.pending(), Some(Effect::Launch(l)) if l.claim == Some(Claim::Green)) {
+            let event = world.well(&state.pending().unwrap());
+            state = next(state, event).unwrap().0;
+        }
+        state = next(state, ask.clone()).unwrap().0;
+        state = next(state, Event::LeafEnded(ended)).unwrap().0;
+        assert_eq!(state.at, At::Unwinding(Ending::Stopped(mode)));
+    }
+}
+
+#[test]
 fn a_step_that_was_renamed_while_its_red_was_kept_starts_over_and_the_red_is_put_aside() {
     let mut state = begun();
     let mut world = World::new();
