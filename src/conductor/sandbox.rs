@@ -164,7 +164,7 @@ impl Run<'_> {
             hidden.extend([at.join("issues"), at.join("pulls")]);
         }
         let env = launch.env();
-        hidden.extend(notes(self.ask.env.get("TMPDIR"), &env));
+        hidden.extend(notes(self.ask.env.get("TMPDIR"), &env, launch.argv()));
         // A program that was copied aside for the run lies in veri's own folder.
         let programs = launch.argv().iter().map(PathBuf::from);
         let sandbox = Sandbox {
@@ -266,12 +266,14 @@ fn required(offer: &Offer) -> Result<()> {
 }
 
 /// The folder in which a developer may have left notes; None when the verifier's own programs lie there.
-fn notes(temp: Option<&OsStr>, env: &[(OsString, OsString)]) -> Option<PathBuf> {
+fn notes(temp: Option<&OsStr>, env: &[(OsString, OsString)], argv: &[OsString]) -> Option<PathBuf> {
     let temp = PathBuf::from(temp.unwrap_or(OsStr::new(TEMP)));
     let own = env
         .iter()
         .filter(|(name, _)| name != "TMPDIR" && name != "PWD");
-    let mut paths = own.flat_map(|(_, value)| std::env::split_paths(value));
+    let paths = own.flat_map(|(_, value)| std::env::split_paths(value));
+    // A program that lies there may need what lies beside it.
+    let mut paths = paths.chain(argv.iter().map(PathBuf::from));
     let needed = paths.any(|p| p.starts_with(&temp));
     (temp.is_absolute() && temp.parent().is_some() && !needed).then_some(temp)
 }
@@ -305,13 +307,14 @@ mod tests {
                 ("PATH".into(), path.into()),
             ]
         };
-        assert_eq!(notes(None, &env("/usr/bin:/bin")), Some("/tmp".into()));
+        assert_eq!(notes(None, &env("/usr/bin:/bin"), &[]), Some("/tmp".into()));
         assert_eq!(
-            notes(Some("/var/t".as_ref()), &env("/bin")),
+            notes(Some("/var/t".as_ref()), &env("/bin"), &[]),
             Some("/var/t".into())
         );
-        assert_eq!(notes(None, &env("/bin:/tmp/tools")), None);
-        assert_eq!(notes(Some("/".as_ref()), &env("/bin")), None);
-        assert_eq!(notes(Some("relative".as_ref()), &env("/bin")), None);
+        assert_eq!(notes(None, &env("/bin:/tmp/tools"), &[]), None);
+        assert_eq!(notes(None, &env("/bin"), &["/tmp/agent".into()]), None);
+        assert_eq!(notes(Some("/".as_ref()), &env("/bin"), &[]), None);
+        assert_eq!(notes(Some("relative".as_ref()), &env("/bin"), &[]), None);
     }
 }
