@@ -85,6 +85,7 @@ fn gone(mode: &str, grace: Duration) -> Duration {
         grace,
         output_cap: None,
         watch: None,
+        sandbox: None,
     };
     let mut running = leaf::start(&records, &spec).unwrap();
     let mut deadline = None;

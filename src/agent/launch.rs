@@ -3,6 +3,7 @@
 use super::environment::{self, Env, Leaf};
 use super::select::{Agent, Streaming};
 use crate::blind::{Hidden, VerifierPrompt};
+use crate::leaf::Sandbox;
 use crate::prompt::{DeveloperPrompt, Nonce, PlannerPrompt, Templates};
 use crate::role::{Phase, Role};
 use anyhow::Context;
@@ -60,6 +61,7 @@ pub struct Launch {
     stdout: PathBuf,
     stderr: PathBuf,
     streaming: Option<Streaming>,
+    sandbox: Option<Sandbox>,
 }
 
 /// A launch of a planner; its prompt is written.
@@ -166,11 +168,28 @@ impl<'a> Place<'a> {
             stdout: self.stdout.to_owned(),
             stderr: self.stderr.to_owned(),
             streaming: agent.streaming(),
+            sandbox: None,
         })
     }
 }
 
 impl Launch {
+    /// The same in a sandbox, with variables that lead to where it can write.
+    pub fn confined(
+        mut self,
+        sandbox: Sandbox,
+        env: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Launch {
+        self.env.extend(env);
+        self.sandbox = Some(sandbox);
+        self
+    }
+
+    /// What it is confined to, if to anything.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
     /// Who the leaf is.
     pub fn role(&self) -> Role {
         self.role

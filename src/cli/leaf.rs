@@ -202,6 +202,7 @@ impl Launch {
             grace: Duration::from_secs(self.grace),
             watch,
             output_cap: self.output_mib.checked_mul(1024 * 1024),
+            sandbox: None,
             name: self.name,
         };
         if let Some(telling) = telling {

@@ -28,6 +28,7 @@ mod recheck;
 mod record;
 mod repeat;
 mod run;
+mod sandbox;
 mod services;
 mod serving;
 mod settings;

@@ -329,8 +329,10 @@ impl Run<'_> {
         let stdout = files.answer(&records, &id);
         let nonce = line.fields.get("nonce").and_then(Value::as_str);
         let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
-        if leaf.role == Role::Verifier {
-            files.keep(&records, &id);
+        match leaf.role {
+            Role::Verifier => files.keep(&records, &id),
+            Role::Developer => self.clear_developer_temp(&id),
+            Role::Planner => {}
         }
         Ok(Some(outcome))
     }

@@ -50,6 +50,7 @@ impl Run<'_> {
         }
         let (test_command, tests_from) = self.find_test_command(&start)?; // 6
         let agents = self.find_agents()?; // 7
+        let sandbox = self.find_sandbox()?;
         self.probe_commits(&start)?; // 8
         let (templates, skill) = self.take_snapshot(&start.base)?; // 9
         self.source.skill_commit = Some(skill.to_string());
@@ -65,6 +66,7 @@ impl Run<'_> {
             suite_ms: 0,
             isolation: None,
             env_file: String::new(),
+            sandbox,
             debris: self.known_debris()?,
             took: BTreeMap::new(),
         });

@@ -105,6 +105,8 @@ pub(super) struct Ready {
     pub(super) env_file: String,
     /// Files that suites are known to leave behind: not part of a candidate.
     pub(super) debris: Vec<Vec<u8>>,
+    /// Whether leaves are confined that are to be.
+    pub(super) sandbox: bool,
     /// What each command was seen to take.
     pub(super) took: BTreeMap<String, Took>,
 }

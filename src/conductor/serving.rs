@@ -51,6 +51,7 @@ impl Run<'_> {
                 grace: leaf::DEFAULT_GRACE,
                 output_cap: Some(self.settings.output_cap()),
                 watch: None,
+                sandbox: None,
             };
             // It is not waited for as other leaves are: its records tell, as they would tell a later conductor.
             drop(leaf::start(&services.records, &spec)?);

@@ -36,6 +36,17 @@ pub(super) struct Took {
     pub(super) measured: bool,
 }
 
+/// What the configuration wants of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SandboxWish {
+    /// One where it can be had.
+    Auto,
+    /// A whole one, or no run.
+    Require,
+    /// None.
+    Off,
+}
+
 impl Settings {
     /// Puts the flags on top of a configuration. Paths become absolute, so that they mean the same when
     /// the run is taken up from another folder.
@@ -86,6 +97,21 @@ impl Settings {
         }
         let trust = config.forge_table().trust.as_deref().and_then(Trust::parse);
         Settings { config, trust }
+    }
+
+    /// Whether leaves are confined.
+    pub(super) fn sandbox(&self) -> SandboxWish {
+        match self.config.sandbox.as_deref() {
+            Some("require") => SandboxWish::Require,
+            Some("off") => SandboxWish::Off,
+            _ => SandboxWish::Auto,
+        }
+    }
+
+    /// Whether developers are confined, too.
+    pub(super) fn confines_developers(&self) -> bool {
+        let developer = self.config.agents.developer.as_ref();
+        developer.and_then(AgentEntry::sandbox) == Some(true)
     }
 
     /// The remote to fetch from and push to.

@@ -30,6 +30,7 @@ impl Run<'_> {
             wall: launch.wall,
             grace: self.settings.grace(),
             watch: None,
+            sandbox: None,
             output_cap: Some(self.settings.output_cap()),
         };
         let mut waits = None;

@@ -1,7 +1,7 @@
 //! Which agent has which role, and how long it may take there.
 
 use super::ranges::{MAX_SECONDS, within};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -51,6 +51,9 @@ pub struct AgentTable {
     /// Further arguments.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Whether a developer is confined, too.
+    #[serde(default)]
+    pub sandbox: Option<bool>,
     /// As `limits.timeout`.
     #[serde(default)]
     pub timeout: Option<u64>,
@@ -69,7 +72,15 @@ pub struct AgentTable {
 }
 
 impl AgentEntry {
-    /// Another agent in the same role: what was said of the former goes, the deadlines of the role stay.
+    /// Whether it is to be confined, where that is said.
+    pub fn sandbox(&self) -> Option<bool> {
+        match self {
+            AgentEntry::Name(_) => None,
+            AgentEntry::Table(table) => table.sandbox,
+        }
+    }
+
+    /// Another agent in the same role: what was said of the former goes, the deadlines of the role and its sandbox stay.
     #[must_use]
     pub fn replaced_by(&self, name: String) -> AgentEntry {
         match self {
@@ -85,7 +96,7 @@ impl AgentEntry {
 }
 
 impl Agents {
-    /// Refuses deadlines that nothing can be measured with.
+    /// Refuses deadlines that nothing can be measured with, and a sandbox of other roles than the developer.
     pub(super) fn check(&self) -> Result<()> {
         let roles = [
             ("planner", &self.planner),
@@ -96,6 +107,12 @@ impl Agents {
             let Some(AgentEntry::Table(table)) = entry else {
                 continue;
             };
+            if role != "developer" && table.sandbox.is_some() {
+                bail!(
+                    "the configuration says agents.{role}.sandbox; only a developer's is asked for there: verifiers are \
+                     confined wherever they can be, unless sandbox = \"off\""
+                );
+            }
             for (key, value, least) in [
                 ("timeout", table.timeout, 1),
                 ("first_sign", table.first_sign, 1),

@@ -31,6 +31,10 @@ pub struct Config {
     pub mirror: Option<String>,
     /// Extra commands that must pass: lint, types, format.
     pub checks: Vec<String>,
+    /// `"auto"` (default), `"require"` or `"off"`: whether verifiers are confined by the kernel.
+    pub sandbox: Option<String>,
+    /// Further folders that confined leaves can write to.
+    pub sandbox_write: Vec<String>,
     /// The test suite.
     pub tests: Tests,
     /// The proving ground.
@@ -183,7 +187,7 @@ impl Config {
     /// Names the key, what it is set to, and what it may be; or the glob.
     pub fn check(&self) -> Result<()> {
         let table = self.forge_table();
-        let words: [(&str, &Option<String>, &[&str]); 8] = [
+        let words: [(&str, &Option<String>, &[&str]); 9] = [
             ("push", &self.push, &["step", "end"]),
             (
                 "pull_request",
@@ -191,6 +195,7 @@ impl Config {
                 &["draft", "ready", "none"],
             ),
             ("mirror", &self.mirror, &["run", "off"]),
+            ("sandbox", &self.sandbox, &["auto", "require", "off"]),
             (
                 "tests.red_stubs",
                 &self.tests.red_stubs,

@@ -13,6 +13,7 @@
 //!   shim sees and hears for them
 //! - `shim`: what runs between the conductor and the leaf
 //! - `signals`: the shim takes its signals one by one
+//! - `sandbox`: what a leaf can read, write and signal
 //! - `sweep`: ending whole trees
 //! - `cgroup`: a control group of the leaf's own, where there can be one
 //! - `reach`: which of these means this machine has
@@ -39,6 +40,7 @@ mod process;
 mod raw;
 mod reach;
 mod records;
+mod sandbox;
 mod senses;
 mod settle;
 mod shim;
@@ -54,6 +56,7 @@ pub use end::{End, KillWhy};
 pub use launch::{Running, start};
 pub use reach::{Reach, reach};
 pub use records::{Bytes, Exit, Records, Started};
+pub use sandbox::{Confined, Offer, Sandbox, probe as probe_sandbox};
 pub use settle::{Killed, Listed, kill, list, settle, settle_newest};
 pub use shim::{SHIM_COMMAND, shim_main};
 pub use signs::{Means, Pointer, Sign, Stands, Wait};

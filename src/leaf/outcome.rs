@@ -98,6 +98,7 @@ mod tests {
             swept: 0,
             unswept: 0,
             cgroup: false,
+            sandbox: None,
         }
     }
 

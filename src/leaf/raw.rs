@@ -45,6 +45,27 @@ impl From<Raw> for Repr {
     }
 }
 
+/// Lists of paths of any bytes, for serde's `with`.
+pub(super) mod paths {
+    use super::Raw;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::path::PathBuf;
+
+    pub(in crate::leaf) fn serialize<S: Serializer>(
+        paths: &[PathBuf],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(paths.iter().map(Raw::new))
+    }
+
+    pub(in crate::leaf) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<PathBuf>, D::Error> {
+        let raw = Vec::<Raw>::deserialize(from)?;
+        Ok(raw.into_iter().map(|r| PathBuf::from(r.0)).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

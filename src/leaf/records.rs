@@ -5,6 +5,7 @@
 
 use super::end::KillWhy;
 use super::raw::Raw;
+use super::sandbox::Confined;
 use super::spec::LaunchId;
 use crate::untrusted::whole;
 use anyhow::Context;
@@ -298,6 +299,9 @@ pub struct Exit {
     /// Whether the leaf had a control group of its own, by which its tree was ended.
     #[serde(default)]
     pub cgroup: bool,
+    /// What it was confined to, if to anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Confined>,
 }
 
 /// How much a leaf wrote, in bytes.

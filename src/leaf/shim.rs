@@ -12,6 +12,7 @@ use super::output::{self, Output};
 use super::process::{self, Stat};
 use super::raw::Raw;
 use super::records::{self, Bytes, Exit, Records, Started, VERSION};
+use super::sandbox::{self, Confined, Sandbox};
 use super::senses::Senses;
 use super::signals::Signals;
 use super::spec::{LAUNCH_VAR, LaunchId, Spec};
@@ -24,6 +25,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout, setsid};
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -66,6 +68,7 @@ pub(super) struct Order {
     grace_ms: u64,
     watch: Option<Orders>,
     output_cap: Option<u64>,
+    sandbox: Option<Sandbox>,
 }
 
 impl Order {
@@ -88,6 +91,7 @@ impl Order {
             grace_ms: millis(spec.grace),
             watch: spec.watch.as_ref().map(Orders::from),
             output_cap: spec.output_cap,
+            sandbox: spec.sandbox.clone(),
         }
     }
 }
@@ -139,6 +143,7 @@ struct Shim {
     signals: Signals,
     /// Where the leaf is started, if that can be.
     group: Option<Group>,
+    confined: OnceCell<Confined>,
 }
 
 /// What had the leaf ended before it ended by itself.
@@ -190,6 +195,7 @@ impl Shim {
             records,
             signals,
             group,
+            confined: OnceCell::new(),
         };
         Ok((shim, lock))
     }
@@ -317,6 +323,11 @@ impl Shim {
             .stdout(stdout)
             .stderr(stderr)
             .process_group(0);
+        if let Some(sandbox) = &order.sandbox {
+            let confined = sandbox::put_on(&mut command, sandbox)?;
+            self.confined.get_or_init(|| confined);
+        }
+        // Last: a change of privileges before it would undo it.
         sys::unblocked_and_dying_with_parent(&mut command);
         let group = self.group.as_ref();
         if let Some((group, spawned)) = group.and_then(|g| Some((g, g.spawn(&mut command)?))) {
@@ -426,6 +437,7 @@ impl Shim {
             swept: 0,
             unswept: 0,
             cgroup: false,
+            sandbox: self.confined.get().cloned(),
         }
     }
 }

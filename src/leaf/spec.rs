@@ -1,5 +1,6 @@
 //! One launch as it is asked for.
 
+use super::sandbox::Sandbox;
 use super::watch::Watch;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -92,6 +93,8 @@ pub struct Spec {
     pub watch: Option<Watch>,
     /// Disk that each output file may take, in bytes; beyond it the middle is removed and the leaf goes on.
     pub output_cap: Option<u64>,
+    /// What the leaf is confined to; None: to nothing.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// The launch was refused: another of the same leaf is alive.

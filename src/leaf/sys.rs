@@ -5,6 +5,8 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
+#[cfg(target_os = "linux")]
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -186,4 +188,183 @@ pub(super) fn pending_signals() -> SigSet {
         set = unsafe { SigSet::from_sigset_t_unchecked(raw) };
     }
     set
+}
+
+/// The version of Landlock that the kernel offers.
+#[cfg(target_os = "linux")]
+pub(super) fn landlock_abi() -> io::Result<u32> {
+    /// linux/landlock.h: only the version is asked for.
+    const LANDLOCK_CREATE_RULESET_VERSION: libc::c_uint = 1;
+    let nothing = std::ptr::null::<libc::c_void>();
+    // SAFETY: with this flag the kernel takes no attributes (null, of size 0) and makes nothing.
+    let abi = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            nothing,
+            0usize,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    };
+    u32::try_from(abi).map_err(|_| io::Error::last_os_error())
+}
+
+/// Elsewhere there is none.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn landlock_abi() -> io::Result<u32> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Paths that become read-only for a process and all that it starts, by mounts of their own.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(super) struct Seals {
+    paths: Vec<CString>,
+    /// This user and group as themselves, for a user namespace.
+    uid: String,
+    gid: String,
+}
+
+#[cfg(target_os = "linux")]
+impl Seals {
+    /// Of these paths, which must be there when the process starts.
+    pub(super) fn new(paths: &[std::path::PathBuf]) -> io::Result<Seals> {
+        use std::os::unix::ffi::OsStrExt;
+        let paths = paths.iter().map(|p| CString::new(p.as_os_str().as_bytes()));
+        let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+        Ok(Seals {
+            paths: paths.collect::<Result<_, _>>()?,
+            uid: format!("{uid} {uid} 1"),
+            gid: format!("{gid} {gid} 1"),
+        })
+    }
+
+    /// For the child between fork and exec: system calls alone, nothing is allocated.
+    fn enter(&self) -> io::Result<()> {
+        // SAFETY: both take a number and change this process alone, which has one thread.
+        if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+            // Without the privilege: in a user namespace, in which this user is still itself.
+            // SAFETY: as above.
+            Errno::result(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) })?;
+            write_proc(c"/proc/self/setgroups", b"deny")?;
+            write_proc(c"/proc/self/uid_map", self.uid.as_bytes())?;
+            write_proc(c"/proc/self/gid_map", self.gid.as_bytes())?;
+        }
+        let null = std::ptr::null();
+        // Before anything is mounted: nothing of it is to reach the machine's own mounts.
+        let flags = libc::MS_REC | libc::MS_SLAVE;
+        // SAFETY: the path is a C string that outlives the call; the others may be null for a change of propagation.
+        Errno::result(unsafe { libc::mount(null, c"/".as_ptr(), null, flags, null.cast()) })?;
+        for path in &self.paths {
+            let at = path.as_ptr();
+            let flags = libc::MS_BIND | libc::MS_REC;
+            // SAFETY: both paths are C strings that outlive the call; a bind mount has neither type nor data.
+            Errno::result(unsafe { libc::mount(at, at, null, flags, null.cast()) })?;
+            let only_read = libc::mount_attr {
+                attr_set: libc::MOUNT_ATTR_RDONLY,
+                attr_clr: 0,
+                propagation: 0,
+                userns_fd: 0,
+            };
+            // SAFETY: path and attributes outlive the call, and the size is that of the attributes.
+            Errno::result(unsafe {
+                libc::syscall(
+                    libc::SYS_mount_setattr,
+                    libc::AT_FDCWD,
+                    at,
+                    libc::AT_RECURSIVE,
+                    std::ptr::from_ref(&only_read),
+                    size_of::<libc::mount_attr>(),
+                )
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file of /proc in one write, without allocating.
+#[cfg(target_os = "linux")]
+fn write_proc(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
+    use nix::fcntl::{OFlag, open};
+    let file = open(
+        path,
+        OFlag::O_WRONLY | OFlag::O_CLOEXEC,
+        nix::sys::stat::Mode::empty(),
+    )?;
+    nix::unistd::write(&file, text)?;
+    Ok(())
+}
+
+/// Tries in a process of its own, which then runs nothing, whether these seals can be put on.
+#[cfg(target_os = "linux")]
+pub(super) fn try_seals(seals: &Seals) -> io::Result<()> {
+    /// What says that it went well: none of the calls gives it.
+    const DONE: Errno = Errno::EOWNERDEAD;
+    #[allow(clippy::disallowed_methods)] // it never comes to run anything
+    let mut command = Command::new("/");
+    let seals = Seals {
+        paths: seals.paths.clone(),
+        uid: seals.uid.clone(),
+        gid: seals.gid.clone(),
+    };
+    // SAFETY: the closure runs in the forked child and makes system calls alone (see `enter`).
+    unsafe {
+        command.pre_exec(move || {
+            seals.enter()?;
+            Err(io::Error::from(DONE))
+        });
+    }
+    match command.spawn() {
+        Err(e) if e.raw_os_error() == Some(DONE as i32) => Ok(()),
+        Err(e) => Err(e),
+        Ok(_) => Err(io::Error::other("a folder was run")),
+    }
+}
+
+/// Privileges of root that reach around file rules: mounts, raw devices, kernel modules, device files, files by number, and
+/// other processes' memory. (linux/capability.h)
+#[cfg(target_os = "linux")]
+const AROUND_FILES: [libc::c_ulong; 7] = [
+    21, // CAP_SYS_ADMIN
+    17, // CAP_SYS_RAWIO
+    16, // CAP_SYS_MODULE
+    27, // CAP_MKNOD
+    2,  // CAP_DAC_READ_SEARCH
+    38, // CAP_PERFMON: reads of environments and maps, without being asked for
+    39, // CAP_BPF
+];
+
+/// Has the program start in a sandbox. The caller must be single-threaded.
+#[cfg(target_os = "linux")]
+pub(super) fn confined(
+    command: &mut Command,
+    rules: landlock::RulesetCreated,
+    seals: Option<Seals>,
+) {
+    let mut rules = Some(rules);
+    // SAFETY: the closure runs in the forked child of a single-threaded process, so no lock can be held by a thread that is
+    // not there any more; it makes system calls (see `enter`; prctl, landlock_restrict_self, close).
+    unsafe {
+        command.pre_exec(move || {
+            if let Some(seals) = &seals {
+                seals.enter()?;
+            }
+            for capability in AROUND_FILES {
+                // Fails without the privilege to drop any: then there is none to drop.
+                libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+            }
+            libc::prctl(
+                libc::PR_CAP_AMBIENT,
+                libc::PR_CAP_AMBIENT_CLEAR_ALL,
+                0,
+                0,
+                0,
+            );
+            let rules = rules.take().ok_or(Errno::EINVAL)?;
+            let status = rules.restrict_self().map_err(|_| Errno::EPERM)?;
+            match status.ruleset {
+                landlock::RulesetStatus::FullyEnforced => Ok(()),
+                _ => Err(io::Error::from(Errno::ENOTSUP)),
+            }
+        });
+    }
 }

@@ -178,10 +178,20 @@ impl Scene {
             "[user]\nname = Pat Person\nemail = pat@example.com\n",
         )
         .expect("a file");
-        Scene {
+        let scene = Scene {
             dir,
             env: Vec::new(),
-        }
+        };
+        // Most scenes have verifiers keep notes outside, or try the walls that stand without it.
+        scene.configure("sandbox = \"off\"\n");
+        scene
+    }
+
+    /// The user's own configuration, in the place of the one before.
+    pub fn configure(&self, text: &str) {
+        let folder = self.path("home/.config/veri");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("config.toml"), text).expect("a file");
     }
 
     /// A path below the scene's folder.

@@ -95,9 +95,12 @@ impl Run<'_> {
         )?;
         let place = self.place(&files, self.tree.path(), deadlines.wall, &declared)?;
         let launch = agent::developer_launch(&ready.agents.developer, &prompt, &place)?;
+        let launch = self.confine_developer(launch, &id)?;
         // From here on, what the leaf does to the repository itself can be told and undone.
         self.guard = Some(self.tree.guard()?);
-        self.run_leaf(leaf, &launch, id, None, &deadlines, &records)
+        let outcome = self.run_leaf(leaf, &launch, id.clone(), None, &deadlines, &records);
+        self.clear_developer_temp(&id);
+        outcome
     }
 
     /// Where the newest work was put since a developer last answered or work on the step began, by the journal.

@@ -60,6 +60,7 @@ impl Run<'_> {
             grace: deadlines.grace,
             watch: deadlines.watch(launch.streaming()),
             output_cap: Some(self.settings.output_cap()),
+            sandbox: launch.sandbox().cloned(),
         };
         self.crash_point("launching");
         let watched = |run: &mut Self| {

@@ -75,6 +75,7 @@ impl Run<'_> {
             &seclusion,
             &place,
         )?;
+        let launch = self.confine_verifier(launch, verify.path(), &temp)?;
         let outcome = self.run_leaf(
             leaf,
             &launch,

@@ -8,6 +8,7 @@ mod crowd;
 mod deadlines;
 mod ends;
 mod journal;
+mod sandbox;
 mod streams;
 mod takeover;
 mod trees;
@@ -64,6 +65,7 @@ impl House {
             grace: Duration::from_millis(200),
             watch: None,
             output_cap: None,
+            sandbox: None,
         }
     }
 
