@@ -2,11 +2,12 @@
 
 use super::below::Below;
 use super::end::{End, KillWhy};
+use super::order::Order;
 use super::outcome::conclude;
 use super::output;
 use super::process::Handle;
 use super::records::{Exit, Records, Started, remove};
-use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, NO_ROOM, Order, SHIM_COMMAND};
+use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, NO_ROOM, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
 use super::sweep::{children, sweep_recorded, sweep_strays, taken_in};
 use crate::cause::{Bail, Cause};

@@ -11,7 +11,7 @@
 //! - `settle`: taking up or reading a launch that somebody else started; ending one; listing
 //! - `watch`: the deadlines, as a pure clockwork; `signs`: what an agent's `lines` mean to them, as data; `senses`: what the
 //!   shim sees and hears for them
-//! - `shim`: what runs between the conductor and the leaf
+//! - `shim`: what runs between the conductor and the leaf; `order`: what it is told
 //! - `signals`: the shim takes its signals one by one
 //! - `sandbox`: what a leaf can read, write and signal
 //! - `sweep`: ending whole trees
@@ -34,6 +34,7 @@ mod cgroup;
 mod end;
 mod launch;
 mod lines;
+mod order;
 mod outcome;
 mod output;
 mod process;

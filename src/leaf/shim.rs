@@ -8,23 +8,21 @@
 
 use super::cgroup::Group;
 use super::end::KillWhy;
+use super::order::Order;
 use super::output::{self, Output};
 use super::process::{self, Stat};
 use super::raw::Raw;
 use super::records::{self, Bytes, Exit, Records, Started, VERSION};
-use super::sandbox::{self, Confined, Sandbox};
+use super::sandbox::{self, Confined};
 use super::senses::Senses;
 use super::signals::Signals;
-use super::spec::{LAUNCH_VAR, LaunchId, Spec};
 use super::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
 use super::sys;
-use super::watch::Orders;
 use crate::storage;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout, setsid};
-use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -51,50 +49,6 @@ pub(super) const CANNOT_BEGIN: i32 = 70;
 
 /// The times between two looks at the output's size: short while it grows, long while it does not.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
-
-/// A launch as it is handed to the shim.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Order {
-    dir: Raw,
-    name: String,
-    launch: LaunchId,
-    argv: Vec<Raw>,
-    cwd: Raw,
-    env: Vec<(Raw, Raw)>,
-    stdin: Option<Raw>,
-    stdout: Raw,
-    stderr: Raw,
-    wall_ms: u64,
-    grace_ms: u64,
-    watch: Option<Orders>,
-    output_cap: Option<u64>,
-    sandbox: Option<Sandbox>,
-}
-
-impl Order {
-    pub(super) fn new(records: &Records, spec: &Spec) -> Order {
-        let env = spec.env.iter().filter(|(key, _)| key != LAUNCH_VAR);
-        let mut env: Vec<_> = env.map(|(k, v)| (Raw::new(k), Raw::new(v))).collect();
-        env.push((Raw::new(LAUNCH_VAR), Raw::new(spec.launch.as_str())));
-        let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-        Order {
-            dir: Raw::new(records.dir()),
-            name: spec.name.clone(),
-            launch: spec.launch.clone(),
-            argv: spec.argv.iter().map(Raw::new).collect(),
-            cwd: Raw::new(&spec.cwd),
-            env,
-            stdin: spec.stdin.as_ref().map(Raw::new),
-            stdout: Raw::new(&spec.stdout),
-            stderr: Raw::new(&spec.stderr),
-            wall_ms: millis(spec.wall),
-            grace_ms: millis(spec.grace),
-            watch: spec.watch.as_ref().map(Orders::from),
-            output_cap: spec.output_cap,
-            sandbox: spec.sandbox.clone(),
-        }
-    }
-}
 
 /// The shim from its first to its last moment; gives the process's exit code. To be called at once by
 /// `main`, before anything starts a thread or opens a file.

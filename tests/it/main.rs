@@ -52,6 +52,7 @@ mod rerun;
 mod resume;
 mod sandbox;
 mod scene;
+mod scripted;
 mod services;
 mod setup;
 mod shown;
