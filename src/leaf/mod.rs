@@ -34,6 +34,7 @@ mod cgroup;
 mod end;
 mod launch;
 mod lines;
+mod mountinfo;
 mod order;
 mod outcome;
 mod output;
