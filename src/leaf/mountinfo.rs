@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_read_says_nothing() {
-        let text = b"22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\nnonsense\n\n1 2 8:1 / /x rw ext4\n";
+        let text =
+            b"22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\nnonsense\n\n1 2 8:1 / /x rw ext4\n";
         let root = Mount {
             device: "8:1".into(),
             root: "/".into(),

@@ -28,7 +28,28 @@ pub(super) fn create(path: &Path) -> anyhow::Result<()> {
 
 /// Opens an output file for appending: writers of both streams never overwrite each other.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).open(path)
+    plain(OpenOptions::new().append(true), path)
+}
+
+/// Opens a regular file: follows no link that somebody has put there, and waits for nobody at a pipe.
+fn plain(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = options.custom_flags(flags.bits()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    // What is written to it is as usual for whoever gets it.
+    let now = OFlag::from_bits_truncate(fcntl(&file, FcntlArg::F_GETFL)?);
+    fcntl(&file, FcntlArg::F_SETFL(now - OFlag::O_NONBLOCK))?;
+    Ok(file)
+}
+
+fn same(a: &File, b: &File) -> bool {
+    match (a.metadata(), b.metadata()) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
 }
 
 /// One output file while its leaf runs.
@@ -105,7 +126,10 @@ impl Output {
     fn mark(&self, at: u64, bytes: u64) {
         let note = format!("\n[veri: {bytes} bytes removed here]\n");
         // Not through `file`: a descriptor opened for appending writes at the end, wherever it is told to.
-        if let Ok(file) = OpenOptions::new().write(true).open(&self.path) {
+        // Nor through what the leaf may have put in its place.
+        if let Ok(file) = plain(OpenOptions::new().write(true), &self.path)
+            && same(&file, &self.file)
+        {
             let _ = file.write_all_at(note.as_bytes(), at);
         }
     }
@@ -137,6 +161,9 @@ pub(super) fn keep(
     for (path, what) in streams {
         let kept = records.run(launch, what);
         if !kept.exists() {
+            if path.symlink_metadata().is_ok_and(|m| !m.is_file()) {
+                continue; // the leaf has put something else in its place: a link, a pipe
+            }
             match link(path, &kept) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue, // nothing was made
                 other => other?,
@@ -197,7 +224,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_with_holes(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = File::open(from)?;
+    let mut source = plain(OpenOptions::new().read(true), from)?;
     let len = source.metadata()?.len();
     let mut target = OpenOptions::new()
         .write(true)
