@@ -1,7 +1,7 @@
 //! By which means a leaf's whole tree is ended on this machine: said, so that none is silently missing.
 
 use super::cgroup::Group;
-use super::spec::LaunchId;
+use crate::leaf::spec::LaunchId;
 use nix::unistd::Pid;
 use std::fmt;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub fn reach() -> Reach {
     let linux = cfg!(target_os = "linux");
     Reach {
         subreaper: linux,
-        pidfd: super::sys::pidfd_open(Pid::this()).is_ok(),
+        pidfd: crate::leaf::sys::pidfd_open(Pid::this()).is_ok(),
         environments: linux && Path::new("/proc/self/environ").exists(),
         cgroup: LaunchId::random().is_ok_and(|id| Group::place(&id).is_some_and(|g| g.can_be())),
     }

@@ -5,9 +5,9 @@
 
 use super::cgroup::Group;
 use super::process::{self, Handle};
-use super::records::Started;
-use super::signals::Signals;
-use super::spec::LaunchId;
+use crate::leaf::records::Started;
+use crate::leaf::signals::Signals;
+use crate::leaf::spec::LaunchId;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -17,7 +17,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// How long what outlived an ended leaf has between TERM and KILL.
-pub(super) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
+pub(in crate::leaf) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 
 /// How long processes that only the environment betrays have between TERM and KILL. Longer than for
 /// leftovers: a shim of an inner `veri` among them has a tree of its own to end.
@@ -49,7 +49,7 @@ impl Swept {
 
 /// The descendants of the shim, which is their subreaper: a process that loses its parent becomes the shim's
 /// child, so that no descendant can get away while the shim lives, and none is left when it has no child.
-pub(super) struct Tree<'g> {
+pub(in crate::leaf) struct Tree<'g> {
     leaf: Pid,
     /// The leaf's own control group, if it has one.
     group: Option<&'g Group>,
@@ -59,7 +59,7 @@ pub(super) struct Tree<'g> {
 }
 
 impl<'g> Tree<'g> {
-    pub(super) fn new(leaf: Pid, group: Option<&'g Group>) -> Tree<'g> {
+    pub(in crate::leaf) fn new(leaf: Pid, group: Option<&'g Group>) -> Tree<'g> {
         Tree {
             leaf,
             group,
@@ -68,22 +68,22 @@ impl<'g> Tree<'g> {
         }
     }
 
-    pub(super) fn leaf(&self) -> Pid {
+    pub(in crate::leaf) fn leaf(&self) -> Pid {
         self.leaf
     }
 
     /// How the leaf ended; None while it has not been reaped.
-    pub(super) fn status(&self) -> Option<WaitStatus> {
+    pub(in crate::leaf) fn status(&self) -> Option<WaitStatus> {
         self.status
     }
 
     /// Whether the leaf had a control group of its own.
-    pub(super) fn has_group(&self) -> bool {
+    pub(in crate::leaf) fn has_group(&self) -> bool {
         self.group.is_some()
     }
 
     /// Removes the leaf's control group, once the tree has been ended.
-    pub(super) fn remove_group(&self) {
+    pub(in crate::leaf) fn remove_group(&self) {
         if let Some(group) = self.group {
             group.kill();
             group.remove();
@@ -91,7 +91,7 @@ impl<'g> Tree<'g> {
     }
 
     /// Reaps every child that has ended; says whether any child is left.
-    pub(super) fn reap(&mut self) -> io::Result<bool> {
+    pub(in crate::leaf) fn reap(&mut self) -> io::Result<bool> {
         loop {
             match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) => return Ok(true),
@@ -105,7 +105,7 @@ impl<'g> Tree<'g> {
 
     /// Ends every descendant: TERM, the grace, then KILL until none is left or the limit is over. What is dying
     /// can still write: `meanwhile` is called every now and then.
-    pub(super) fn end(
+    pub(in crate::leaf) fn end(
         &mut self,
         signals: &Signals,
         grace: Duration,
@@ -195,7 +195,7 @@ pub fn sweep_launch(launch: &LaunchId) -> Swept {
 }
 
 /// As `sweep_launch`, with what is in the control group that the launch's record names.
-pub(super) fn sweep_recorded(launch: &LaunchId, started: Option<&Started>) -> Swept {
+pub(in crate::leaf) fn sweep_recorded(launch: &LaunchId, started: Option<&Started>) -> Swept {
     sweep_strays(launch, started, None, None)
 }
 
@@ -208,7 +208,7 @@ pub fn take_in_orphans() {
 
 /// The children of this program, by pid and start time, when it takes in orphans. Those that have ended meanwhile are
 /// let go: before a launch no child is waited for by anybody, and each would keep its pid until this program ends.
-pub(super) fn children() -> Option<HashSet<(i32, u64)>> {
+pub(in crate::leaf) fn children() -> Option<HashSet<(i32, u64)>> {
     #[cfg(target_os = "linux")]
     if nix::sys::prctl::get_child_subreaper().unwrap_or(false) {
         while waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG))
@@ -223,7 +223,10 @@ pub(super) fn children() -> Option<HashSet<(i32, u64)>> {
 }
 
 /// What came to this program since its children were `before`, and everything below; `shim` was started by it.
-pub(super) fn taken_in(before: &HashSet<(i32, u64)>, shim: Option<Pid>) -> Vec<process::Stat> {
+pub(in crate::leaf) fn taken_in(
+    before: &HashSet<(i32, u64)>,
+    shim: Option<Pid>,
+) -> Vec<process::Stat> {
     let all = process::all();
     let new = |s: &&process::Stat| {
         s.parent == Pid::this()
@@ -241,7 +244,7 @@ pub(super) fn taken_in(before: &HashSet<(i32, u64)>, shim: Option<Pid>) -> Vec<p
 
 /// As `sweep_recorded`, with what this program took in since its children were `before`, and every member of a
 /// session whose leader is our own unreaped child: so long its id cannot be another session's.
-pub(super) fn sweep_strays(
+pub(in crate::leaf) fn sweep_strays(
     launch: &LaunchId,
     started: Option<&Started>,
     session: Option<Pid>,

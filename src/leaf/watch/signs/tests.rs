@@ -1,5 +1,5 @@
 use super::*;
-use crate::leaf::lines::{Lines, MAX_LINE};
+use crate::leaf::watch::lines::{Lines, MAX_LINE};
 
 /// 2026-11-30T16:00:00Z.
 const NOW: i64 = 1_796_054_400_000;

@@ -152,7 +152,7 @@ impl Stands {
 
 /// What a line said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(in crate::leaf) enum Heard {
     Result,
     Begun,
     Opened(String),
@@ -161,7 +161,7 @@ pub(super) enum Heard {
 }
 
 /// Signs made ready to be looked for.
-pub(super) struct Ear {
+pub(in crate::leaf) struct Ear {
     signs: Vec<Sign>,
     /// Each pointer of a sign; `found` counts by it.
     pointers: Vec<Pointer>,
@@ -175,7 +175,7 @@ struct Found {
 }
 
 impl Ear {
-    pub(super) fn new(signs: &[Sign]) -> Ear {
+    pub(in crate::leaf) fn new(signs: &[Sign]) -> Ear {
         let mut pointers: Vec<Pointer> = Vec::new();
         for pointer in signs.iter().flat_map(Sign::pointers) {
             if !pointers.contains(pointer) {
@@ -189,7 +189,7 @@ impl Ear {
     }
 
     /// What a line means, in the order of the signs; `now` is the wall clock in milliseconds since 1970.
-    pub(super) fn hear(&self, line: &[u8], now: i64) -> Vec<Heard> {
+    pub(in crate::leaf) fn hear(&self, line: &[u8], now: i64) -> Vec<Heard> {
         if line.trim_ascii_start().first() != Some(&b'{') {
             return Vec::new();
         }

@@ -1,7 +1,7 @@
 //! Which process is which: `/proc`, start times, boot ids and handles that survive the reuse of pids.
 
-use super::spec::{LAUNCH_VAR, LaunchId};
-use super::sys;
+use crate::leaf::spec::{LAUNCH_VAR, LaunchId};
+use crate::leaf::sys;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 
 /// What `/proc/<pid>/stat` says of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) pid: Pid,
-    pub(super) parent: Pid,
-    pub(super) session: Pid,
+pub(in crate::leaf) struct Stat {
+    pub(in crate::leaf) pid: Pid,
+    pub(in crate::leaf) parent: Pid,
+    pub(in crate::leaf) session: Pid,
     /// Clock ticks since boot; with the pid it names a process for as long as the machine runs.
-    pub(super) start: u64,
-    pub(super) zombie: bool,
+    pub(in crate::leaf) start: u64,
+    pub(in crate::leaf) zombie: bool,
 }
 
 impl Stat {
     /// Reads one process; None when there is none, or no `/proc`.
-    pub(super) fn of(pid: Pid) -> Option<Stat> {
+    pub(in crate::leaf) fn of(pid: Pid) -> Option<Stat> {
         parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 }
@@ -49,7 +49,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
 }
 
 /// Every process that can be seen; empty where there is no `/proc`.
-pub(super) fn all() -> Vec<Stat> {
+pub(in crate::leaf) fn all() -> Vec<Stat> {
     pids().filter_map(Stat::of).collect()
 }
 
@@ -62,7 +62,7 @@ fn pids() -> impl Iterator<Item = Pid> {
 }
 
 /// All descendants of a process, out of one look at all processes; linear in their number.
-pub(super) fn descendants(of: Pid, all: &[Stat]) -> Vec<Stat> {
+pub(in crate::leaf) fn descendants(of: Pid, all: &[Stat]) -> Vec<Stat> {
     let mut children: HashMap<Pid, Vec<Stat>> = HashMap::new();
     for stat in all {
         children.entry(stat.parent).or_default().push(*stat);
@@ -80,7 +80,7 @@ pub(super) fn descendants(of: Pid, all: &[Stat]) -> Vec<Stat> {
 
 /// All descendants of a process by way of each one's own list of children, which costs what they are and not what all
 /// processes are; some that are being born or orphaned meanwhile may be missing. None where the kernel keeps no lists.
-pub(super) fn quick_descendants(of: Pid) -> Option<Vec<Stat>> {
+pub(in crate::leaf) fn quick_descendants(of: Pid) -> Option<Vec<Stat>> {
     let mut found: Vec<Stat> = Vec::new();
     let mut next = 0;
     let mut parent = of;
@@ -121,7 +121,7 @@ fn children_of(pid: Pid, must: bool) -> Option<Vec<Pid>> {
 }
 
 /// Names this boot of the machine: start times of another boot mean nothing. Empty where it has no name.
-pub(super) fn boot_id() -> String {
+pub(in crate::leaf) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|s| s.trim().to_owned())
         .unwrap_or_default()
@@ -129,7 +129,7 @@ pub(super) fn boot_id() -> String {
 
 /// A hold on one process: signals go to it or to nobody.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub(in crate::leaf) struct Handle {
     pid: Pid,
     /// None where there is no `/proc`.
     start: Option<u64>,
@@ -139,7 +139,7 @@ pub(super) struct Handle {
 
 impl Handle {
     /// Takes hold of whatever has this pid now; None when nothing has.
-    pub(super) fn open(pid: Pid) -> Option<Handle> {
+    pub(in crate::leaf) fn open(pid: Pid) -> Option<Handle> {
         let fd = match sys::pidfd_open(pid) {
             Ok(fd) => Some(fd),
             Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => return None,
@@ -150,23 +150,23 @@ impl Handle {
     }
 
     /// Takes hold of the process that was seen; None when it has ended since.
-    pub(super) fn of(seen: &Stat) -> Option<Handle> {
+    pub(in crate::leaf) fn of(seen: &Stat) -> Option<Handle> {
         Handle::open(seen.pid).filter(|h| h.start == Some(seen.start))
     }
 
     /// Takes hold of the process with this pid and start time; None when it has ended. Where start times are
     /// not known the pid must do, and the caller has other evidence (a held lock).
-    pub(super) fn recorded(pid: Pid, start: Option<u64>) -> Option<Handle> {
+    pub(in crate::leaf) fn recorded(pid: Pid, start: Option<u64>) -> Option<Handle> {
         Handle::open(pid).filter(|h| h.start == start)
     }
 
     /// The process's id.
-    pub(super) fn pid(&self) -> Pid {
+    pub(in crate::leaf) fn pid(&self) -> Pid {
         self.pid
     }
 
     /// Whether the process has ended; zombies have.
-    pub(super) fn ended(&self) -> bool {
+    pub(in crate::leaf) fn ended(&self) -> bool {
         match &self.fd {
             Some(fd) => readable(fd, Duration::ZERO),
             None => !alive(self.pid, self.start),
@@ -174,7 +174,7 @@ impl Handle {
     }
 
     /// Waits until it has ended, at most so long; says whether it has.
-    pub(super) fn wait_ended(&self, limit: Duration) -> bool {
+    pub(in crate::leaf) fn wait_ended(&self, limit: Duration) -> bool {
         if let Some(fd) = &self.fd {
             return readable(fd, limit);
         }
@@ -189,7 +189,7 @@ impl Handle {
     }
 
     /// Sends a signal; an error of kind `NotFound` when it has ended.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+    pub(in crate::leaf) fn signal(&self, signal: Signal) -> io::Result<()> {
         if let Some(fd) = &self.fd {
             return sys::pidfd_signal(fd.as_fd(), signal);
         }
@@ -214,7 +214,7 @@ fn readable(fd: &OwnedFd, limit: Duration) -> bool {
 }
 
 /// A duration as a timeout of poll, rounded up so that a loop around it does not spin.
-pub(super) fn poll_timeout(limit: Duration) -> PollTimeout {
+pub(in crate::leaf) fn poll_timeout(limit: Duration) -> PollTimeout {
     let millis = limit.as_micros().div_ceil(1000).min(60_000);
     PollTimeout::try_from(millis as i32).unwrap_or(PollTimeout::ZERO)
 }
@@ -223,7 +223,7 @@ pub(super) fn poll_timeout(limit: Duration) -> PollTimeout {
 ///
 /// The handle is taken before the environment is read and signals go through it: when a signal arrives, the
 /// process lived all the while, and the environment was its own.
-pub(super) fn of_launch(launch: &LaunchId, except: &[Pid]) -> Vec<Handle> {
+pub(in crate::leaf) fn of_launch(launch: &LaunchId, except: &[Pid]) -> Vec<Handle> {
     let user = nix::unistd::Uid::effective().as_raw();
     let entry = format!("{LAUNCH_VAR}={launch}");
     let mut found = Vec::new();

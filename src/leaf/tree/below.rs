@@ -26,7 +26,7 @@ pub struct Seen {
 
 impl Below {
     /// Below a shim that is this program's own child, and not reaped before the last look.
-    pub(super) fn of(shim: Pid) -> Below {
+    pub(in crate::leaf) fn of(shim: Pid) -> Below {
         Below { shim }
     }
 

@@ -19,9 +19,9 @@
 //!   time comes first.
 //! - *wait*: over at the announced time, or with the first sign that the agent works again.
 
-use super::end::KillWhy;
-use super::raw::Raw;
 use super::signs::{Heard, Sign};
+use crate::leaf::end::KillWhy;
+use crate::leaf::raw::Raw;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -48,12 +48,12 @@ pub struct Watch {
 /// A watch as it is handed to the shim.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Orders {
+pub(in crate::leaf) struct Orders {
     first_sign_ms: Option<u64>,
     idle_ms: Option<u64>,
     lingering_ms: Option<u64>,
-    pub(super) transcript: Option<Raw>,
-    pub(super) signs: Vec<Sign>,
+    pub(in crate::leaf) transcript: Option<Raw>,
+    pub(in crate::leaf) signs: Vec<Sign>,
 }
 
 impl From<&Watch> for Orders {
@@ -72,18 +72,18 @@ impl From<&Watch> for Orders {
 
 /// What a look at the leaf shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Seen {
+pub(in crate::leaf) struct Seen {
     /// How much it has written to both streams, in bytes.
-    pub(super) written: u64,
+    pub(in crate::leaf) written: u64,
     /// What its transcript looks like: any number that changes with it.
-    pub(super) transcript: u64,
+    pub(in crate::leaf) transcript: u64,
     /// Whether it is suspended.
-    pub(super) suspended: bool,
+    pub(in crate::leaf) suspended: bool,
 }
 
 /// What is to be done after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(in crate::leaf) enum Next {
     /// Look again, at the latest after so long.
     Wait(Duration),
     /// Measure what the processes below the leaf use, hand it to `measured`, and look again.
@@ -103,7 +103,7 @@ enum Measured {
 }
 
 /// The deadlines of a running leaf. All times are since its spawn.
-pub(super) struct Watchdog {
+pub(in crate::leaf) struct Watchdog {
     wall: Duration,
     first_sign: Option<Duration>,
     idle: Option<Duration>,
@@ -124,7 +124,7 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(super) fn new(wall: Duration, orders: &Orders) -> Watchdog {
+    pub(in crate::leaf) fn new(wall: Duration, orders: &Orders) -> Watchdog {
         let millis = |ms: Option<u64>| ms.map(Duration::from_millis);
         Watchdog {
             wall,
@@ -145,7 +145,7 @@ impl Watchdog {
 
     /// Takes in a look and what was heard since the last one, and says what is next; `most` is the longest that the caller
     /// wants to wait.
-    pub(super) fn look(
+    pub(in crate::leaf) fn look(
         &mut self,
         now: Duration,
         seen: Seen,
@@ -199,7 +199,7 @@ impl Watchdog {
     }
 
     /// Takes in whether the processes below the leaf have used processor or disk since the last time they were measured.
-    pub(super) fn measured(&mut self, busy: bool) {
+    pub(in crate::leaf) fn measured(&mut self, busy: bool) {
         self.measured = match self.measured {
             Measured::Nothing => Measured::Begun,
             Measured::Begun | Measured::Whole(_) => Measured::Whole(busy),

@@ -4,12 +4,12 @@
 //! What is not there (no `/proc`, a transcript that does not exist yet) shows no change: the deadlines then hold as if
 //! the leaf were silent, and never suspended.
 
-use super::end::KillWhy;
 use super::lines::Lines;
-use super::output::Output;
-use super::process::{self, Stat};
 use super::signs::{Ear, Heard};
-use super::watch::{Next, Orders, Seen, Watchdog};
+use super::watchdog::{Next, Orders, Seen, Watchdog};
+use crate::leaf::end::KillWhy;
+use crate::leaf::output::Output;
+use crate::leaf::tree::process::{self, Stat};
 use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ const DISK: u64 = 4096;
 const TICK: Duration = Duration::from_millis(10);
 
 /// The senses of one shim.
-pub(super) struct Senses {
+pub(in crate::leaf) struct Senses {
     leaf: Pid,
     began: Instant,
     /// Whether there is more to watch than the wall time.
@@ -59,7 +59,7 @@ struct Hearing {
 
 impl Senses {
     /// `began` is when the leaf was spawned, `stdout` where its standard output goes.
-    pub(super) fn new(
+    pub(in crate::leaf) fn new(
         leaf: Pid,
         began: Instant,
         wall: Duration,
@@ -86,7 +86,7 @@ impl Senses {
     }
 
     /// Looks at the leaf and says how long to wait at most until the next look, or why it is to be ended.
-    pub(super) fn look(
+    pub(in crate::leaf) fn look(
         &mut self,
         outputs: &[Output],
         most: Duration,

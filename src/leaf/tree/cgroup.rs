@@ -7,7 +7,7 @@
 //! A process can leave the group only for another that its user may write to: then it is still a descendant.
 
 use super::process::Handle;
-use super::spec::LaunchId;
+use crate::leaf::spec::LaunchId;
 use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,13 @@ const STALE: i64 = 60;
 
 /// The group of one launch, whether it is there or not.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(in crate::leaf) struct Group {
     path: PathBuf,
 }
 
 impl Group {
     /// Where a group of the launch could be made; None where the system has none, or it is not this user's to divide.
-    pub(super) fn place(launch: &LaunchId) -> Option<Group> {
+    pub(in crate::leaf) fn place(launch: &LaunchId) -> Option<Group> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = own_group(&mounts, &fs::read_to_string("/proc/self/cgroup").ok()?)?;
         (is_cgroup2(&own) && is_delegated(&own)).then(|| Group {
@@ -41,20 +41,20 @@ impl Group {
     }
 
     /// The group that a launch's record names, if it is there and bears the launch's name.
-    pub(super) fn recorded(path: &Path, launch: &LaunchId) -> Option<Group> {
+    pub(in crate::leaf) fn recorded(path: &Path, launch: &LaunchId) -> Option<Group> {
         let named = path.file_name()? == format!("{PREFIX}{launch}").as_str();
         (named && path.is_absolute() && is_cgroup2(path)).then(|| Group {
             path: path.to_owned(),
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::leaf) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Starts a program in the group, which is made for it. None when that cannot be done here: then nothing was started
     /// and no group is left.
-    pub(super) fn spawn(&self, command: &mut Command) -> Option<std::io::Result<Pid>> {
+    pub(in crate::leaf) fn spawn(&self, command: &mut Command) -> Option<std::io::Result<Pid>> {
         self.remove_stale();
         fs::create_dir(&self.path).ok()?;
         // Older kernels (before 5.14) cannot kill a group.
@@ -62,7 +62,7 @@ impl Group {
         let spawned = can_kill
             .then(|| fs::File::open(&self.path).ok())
             .flatten()
-            .and_then(|group| super::sys::spawn_into(command, &group));
+            .and_then(|group| crate::leaf::sys::spawn_into(command, &group));
         if !matches!(spawned, Some(Ok(_))) {
             self.remove();
         }
@@ -70,7 +70,7 @@ impl Group {
     }
 
     /// Whether it can be made and ended by; nothing of it is left.
-    pub(super) fn can_be(&self) -> bool {
+    pub(in crate::leaf) fn can_be(&self) -> bool {
         let made = fs::create_dir(&self.path).is_ok();
         let can = made && self.path.join("cgroup.kill").exists();
         if made {
@@ -80,13 +80,13 @@ impl Group {
     }
 
     /// Kills everything in the group, and whatever is just being started in it.
-    pub(super) fn kill(&self) {
+    pub(in crate::leaf) fn kill(&self) {
         // It may be gone, which is what is wanted.
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
 
     /// Holds on every process in the group.
-    pub(super) fn members(&self) -> Vec<Handle> {
+    pub(in crate::leaf) fn members(&self) -> Vec<Handle> {
         let seen = pids(&self.path);
         let held: Vec<(Pid, Handle)> = seen
             .into_iter()
@@ -104,7 +104,7 @@ impl Group {
     }
 
     /// Removes the group with those that were made in it; says whether it is gone. Nothing may live in it any more.
-    pub(super) fn remove(&self) -> bool {
+    pub(in crate::leaf) fn remove(&self) -> bool {
         let until = Instant::now() + PATIENCE;
         loop {
             if remove_all(&self.path) {
@@ -212,7 +212,7 @@ fn is_delegated(own: &Path) -> bool {
     }
     own.ancestors()
         .take_while(|path| is_cgroup2(path))
-        .any(super::sys::is_marked_delegated)
+        .any(crate::leaf::sys::is_marked_delegated)
 }
 
 #[cfg(test)]

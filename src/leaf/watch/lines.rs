@@ -1,17 +1,17 @@
 //! Lines out of what is read in pieces, in bounded memory.
 
 /// The longest line that is read, in bytes: a tool's whole output can stand in one.
-pub(super) const MAX_LINE: usize = 4 << 20;
+pub(in crate::leaf) const MAX_LINE: usize = 4 << 20;
 
 /// Cuts what is read into lines, however it comes in pieces, and drops lines that are too long.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(in crate::leaf) struct Lines {
     part: Vec<u8>,
     dropping: bool,
 }
 
 impl Lines {
-    pub(super) fn feed(&mut self, mut piece: &[u8], mut each: impl FnMut(&[u8])) {
+    pub(in crate::leaf) fn feed(&mut self, mut piece: &[u8], mut each: impl FnMut(&[u8])) {
         while let Some(end) = piece.iter().position(|b| *b == b'\n') {
             let (line, rest) = piece.split_at(end);
             self.take(line);
@@ -40,7 +40,7 @@ impl Lines {
     }
 
     /// What comes next is somewhere in a line.
-    pub(super) fn lost(&mut self) {
+    pub(in crate::leaf) fn lost(&mut self) {
         self.part.clear();
         self.dropping = true;
     }
