@@ -6,7 +6,7 @@ use crate::forge::facts::{Eye, EyeKind, Tests};
 use crate::suite::SuiteRun;
 use std::collections::BTreeSet;
 
-pub(super) fn evidence_of(line: &Line) -> Option<Evidence> {
+pub(in crate::conductor) fn evidence_of(line: &Line) -> Option<Evidence> {
     serde_json::from_value(line.fields.get("evidence")?.clone()).ok()
 }
 
@@ -24,7 +24,7 @@ pub fn suite_runs(lines: &[Line]) -> usize {
 }
 
 /// The evidence of the last check of each claim that held.
-pub(super) fn accepted_evidence(lines: &[&Line]) -> Vec<(String, Evidence)> {
+pub(in crate::conductor) fn accepted_evidence(lines: &[&Line]) -> Vec<(String, Evidence)> {
     let mut found: Vec<(String, Evidence)> = Vec::new();
     for line in lines {
         if line.event != Kind::Check || !matches!(line.text("result"), "holds" | "passes-at-once") {
@@ -40,7 +40,7 @@ pub(super) fn accepted_evidence(lines: &[&Line]) -> Vec<(String, Evidence)> {
     found
 }
 
-pub(super) fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
+pub(in crate::conductor) fn tests_of(evidence: &[(String, Evidence)]) -> Vec<Tests> {
     let mut tests: Vec<Tests> = Vec::new();
     let mut add = |path: &str, name: Option<&str>| {
         let at = match tests.iter().position(|t| t.path == path) {
@@ -91,7 +91,11 @@ fn test_name(item: &str) -> Option<String> {
     }
 }
 
-pub(super) fn eyes_of(step: u32, evidence: &[(String, Evidence)], lines: &[&Line]) -> Vec<Eye> {
+pub(in crate::conductor) fn eyes_of(
+    step: u32,
+    evidence: &[(String, Evidence)],
+    lines: &[&Line],
+) -> Vec<Eye> {
     let mut eyes = Vec::new();
     let reopened: BTreeSet<String> = lines
         .iter()
@@ -131,7 +135,7 @@ pub(super) fn eyes_of(step: u32, evidence: &[(String, Evidence)], lines: &[&Line
     eyes
 }
 
-pub(super) fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
+pub(in crate::conductor) fn note(what: EyeKind, step: Option<u32>, detail: &str) -> Eye {
     Eye {
         what,
         step,

@@ -1,11 +1,11 @@
 //! Which run of the suite, or of an extra check, stands for which question: a remembered one, one in the ground as it
 //! is, or one as a fresh clone would see it; and how long it may take.
 
-use super::failures::StoppedInSuite;
-use super::record::Entry;
-use super::run::Run;
-use super::settings::Took;
 use crate::check::{self, What};
+use crate::conductor::failures::StoppedInSuite;
+use crate::conductor::record::Entry;
+use crate::conductor::run::Run;
+use crate::conductor::settings::Took;
 use crate::event::Kind;
 use crate::ground::{Ground, Kind as GroundKind};
 use crate::hash;
@@ -22,7 +22,7 @@ const KEPT: &str = "kept_result";
 
 /// Which remembered result is as good as a new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recall {
+pub(in crate::conductor) enum Recall {
     /// Any: the question is what this very tree gave.
     Any,
     /// A pass. A failure may have been the day's (a network, a full disk), and a person who mended that would be
@@ -34,7 +34,7 @@ pub(super) enum Recall {
 
 impl Run<'_> {
     /// Runs the suite or an extra check on a tree, or remembers what that gave.
-    pub(super) fn suite_on(&mut self, run: check::Run) -> Result<SuiteRun> {
+    pub(in crate::conductor) fn suite_on(&mut self, run: check::Run) -> Result<SuiteRun> {
         let recall = if run.again {
             Recall::Never
         } else {
@@ -44,7 +44,12 @@ impl Run<'_> {
     }
 
     /// The same, with a say in what may be remembered.
-    pub(super) fn suite_as(&mut self, tree: Oid, what: What, recall: Recall) -> Result<SuiteRun> {
+    pub(in crate::conductor) fn suite_as(
+        &mut self,
+        tree: Oid,
+        what: What,
+        recall: Recall,
+    ) -> Result<SuiteRun> {
         let (name, command) = self.named(what)?;
         self.bring_ground(tree)?;
         let known = match recall {
@@ -73,7 +78,7 @@ impl Run<'_> {
 
     /// The suite and the extra checks on a finished tree, up to the first that does not pass, as a fresh clone would
     /// see them: remembered where they ran like that, else in a ground made anew beside the warm one, which is kept.
-    pub(super) fn suites_as_cloned(&mut self, tree: Oid) -> Result<Vec<SuiteRun>> {
+    pub(in crate::conductor) fn suites_as_cloned(&mut self, tree: Oid) -> Result<Vec<SuiteRun>> {
         let extras = (0..self.settings.config.checks.len()).map(What::Extra);
         let all: Vec<What> = std::iter::once(What::Suite).chain(extras).collect();
         self.bring_ground(tree)?;
@@ -122,7 +127,7 @@ impl Run<'_> {
     }
 
     /// How long a command may take: what three of its own runs took, once it is known what it takes.
-    pub(super) fn deadline(&self, command: &str) -> Result<Duration> {
+    pub(in crate::conductor) fn deadline(&self, command: &str) -> Result<Duration> {
         let took = self.ready()?.took.get(command);
         Ok(self.settings.suite_timeout(took.copied()))
     }

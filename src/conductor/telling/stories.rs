@@ -6,7 +6,7 @@ use crate::role::{Claim, Phase};
 use serde_json::Value;
 
 /// Adds a line's news to the story of its step.
-pub(super) fn tell(story: &mut StepStory, line: &Line) {
+pub(in crate::conductor) fn tell(story: &mut StepStory, line: &Line) {
     let Some(phase) = line.phase else { return };
     let phase = match phase {
         PhaseWord::Plan => Phase::Plan,

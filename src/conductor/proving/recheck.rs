@@ -1,9 +1,9 @@
 //! Before a commit: the checks of its tree and its approval, taken at nobody's word.
 
-use super::failures::StoppedInSuite;
-use super::record::{Entry, of_work};
-use super::run::Run;
 use crate::check::Outcome;
+use crate::conductor::failures::StoppedInSuite;
+use crate::conductor::record::{Entry, of_work};
+use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::leaf::LaunchId;
 use crate::machine::Work;
@@ -16,7 +16,7 @@ impl Run<'_> {
     /// Why an approved candidate may not be committed: its checks are established in this very start (from the
     /// results that are known, nearly free), and its approval is that of a verifier whose end is on record. The
     /// journal's word alone is not enough: it lies within a developer's reach.
-    pub(super) fn not_to_be_committed(
+    pub(in crate::conductor) fn not_to_be_committed(
         &mut self,
         work: &Work,
         candidate: Oid,
@@ -51,7 +51,11 @@ impl Run<'_> {
     }
 
     /// The checks of a claim on a tree that is about to be committed, their evidence journalled; None when they hold.
-    pub(super) fn check_again(&mut self, work: &Work, got: Oid) -> Result<Option<Vec<String>>> {
+    pub(in crate::conductor) fn check_again(
+        &mut self,
+        work: &Work,
+        got: Oid,
+    ) -> Result<Option<Vec<String>>> {
         let outcome = self.establish(work, got)?;
         let found = self.findings_of_effect();
         if !found.is_empty() && !matches!(outcome, Outcome::Bail(_) | Outcome::Stopped) {
@@ -88,7 +92,7 @@ impl Run<'_> {
 }
 
 /// The claim that checks have shown to hold.
-pub(super) fn shown(claim: Claim, outcome: &Outcome) -> Option<Claim> {
+pub(in crate::conductor) fn shown(claim: Claim, outcome: &Outcome) -> Option<Claim> {
     match outcome {
         Outcome::Holds { .. } if claim != Claim::AlreadyThere => Some(claim),
         Outcome::PassesAtOnce { .. } => Some(Claim::AlreadyThere),

@@ -1,8 +1,8 @@
 //! The deadlines of a role's leaves: a flag or variable (wall alone) over what is said of the role, over `limits`, over
 //! what an earlier start was told (wall alone), over the defaults.
 
-use super::settings::Settings;
 use crate::agent::Streaming;
+use crate::conductor::settings::Settings;
 use crate::config::{AgentEntry, AgentTable, MAX_SECONDS};
 use crate::leaf::{self, KillWhy, Watch};
 use crate::role::Role;
@@ -25,10 +25,10 @@ const LINGERING: u64 = 30;
 
 /// The deadlines of a role's leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Deadlines {
+pub(in crate::conductor) struct Deadlines {
     role: Role,
-    pub(super) wall: Duration,
-    pub(super) grace: Duration,
+    pub(in crate::conductor) wall: Duration,
+    pub(in crate::conductor) grace: Duration,
     first_sign: Duration,
     idle: Duration,
     lingering: Duration,
@@ -36,7 +36,12 @@ pub(super) struct Deadlines {
 
 impl Settings {
     /// The deadlines of a role's leaves; `stored` is the timeout that an earlier start was told.
-    pub(super) fn deadlines(&self, role: Role, stored: Option<u64>, suite_ms: u64) -> Deadlines {
+    pub(in crate::conductor) fn deadlines(
+        &self,
+        role: Role,
+        stored: Option<u64>,
+        suite_ms: u64,
+    ) -> Deadlines {
         let limits = &self.config.limits;
         let none = AgentTable::default();
         let own = match self.entry(role) {
@@ -61,14 +66,14 @@ impl Settings {
     }
 
     /// What whatever is ended has between TERM and KILL, unless its role says otherwise.
-    pub(super) fn grace(&self) -> Duration {
+    pub(in crate::conductor) fn grace(&self) -> Duration {
         let grace = self.config.limits.grace;
         grace.map_or(leaf::DEFAULT_GRACE, Duration::from_secs)
     }
 }
 
 /// The timeout that a start was told and that counts for later ones; None when the file says nothing that can be meant.
-pub(super) fn stored(tdd: &Path, issue: u64) -> Option<u64> {
+pub(in crate::conductor) fn stored(tdd: &Path, issue: u64) -> Option<u64> {
     let file = tdd.join(format!("issue-{issue}-timeout"));
     let seconds = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
     Some(seconds).filter(|s| (1..=MAX_SECONDS).contains(s))
@@ -76,7 +81,7 @@ pub(super) fn stored(tdd: &Path, issue: u64) -> Option<u64> {
 
 impl Deadlines {
     /// What the supervisor is to watch for beside the wall time: nothing where the agent does not stream.
-    pub(super) fn watch(&self, streaming: Option<&Streaming>) -> Option<Watch> {
+    pub(in crate::conductor) fn watch(&self, streaming: Option<&Streaming>) -> Option<Watch> {
         let streaming = streaming?;
         Some(Watch {
             first_sign: Some(self.first_sign),
@@ -88,7 +93,7 @@ impl Deadlines {
     }
 
     /// For the journal: those that hold, in seconds.
-    pub(super) fn told(&self, streams: bool) -> Value {
+    pub(in crate::conductor) fn told(&self, streams: bool) -> Value {
         let mut told = json!({ "timeout": self.wall.as_secs(), "grace": self.grace.as_secs() });
         if streams {
             told["first_sign"] = self.first_sign.as_secs().into();
@@ -99,7 +104,7 @@ impl Deadlines {
     }
 
     /// Which deadline a leaf of this role has passed that was silent, and what sets it; None for other ends.
-    pub(super) fn silence(&self, why: KillWhy) -> Option<String> {
+    pub(in crate::conductor) fn silence(&self, why: KillWhy) -> Option<String> {
         let (what, time, key) = match why {
             KillWhy::FirstSign => ("it wrote nothing within", self.first_sign, "first_sign"),
             KillWhy::Idle => ("it was silent for", self.idle, "idle"),

@@ -12,12 +12,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// What the first signal does, and how to press on.
-pub(super) const ANSWER: &str =
+pub(in crate::conductor) const ANSWER: &str =
     "the agent or suite that runs may finish; press Ctrl-C again to end it now";
 
 /// What has been asked for by signals so far.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(in crate::conductor) struct Asked {
     heard: Rc<RefCell<Heard>>,
     _listening: Option<tool::Listening>,
 }
@@ -41,7 +41,7 @@ struct Heard {
 
 impl Asked {
     /// Begins to listen. Where that is not possible the signals keep their defaults.
-    pub(super) fn listen(answer: fn(&str)) -> Asked {
+    pub(in crate::conductor) fn listen(answer: fn(&str)) -> Asked {
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).ok();
         let asked = Asked::of(signals, answer);
         let heard = Rc::clone(&asked.heard);
@@ -59,7 +59,7 @@ impl Asked {
 
     /// Listens to nothing: a test's own signals are its runner's.
     #[cfg(test)]
-    pub(super) fn nothing() -> Asked {
+    pub(in crate::conductor) fn nothing() -> Asked {
         Asked::of(None, |_| ())
     }
 
@@ -81,7 +81,7 @@ impl Asked {
     }
 
     /// The strongest mode that was asked for by now.
-    pub(super) fn mode(&self) -> Option<StopMode> {
+    pub(in crate::conductor) fn mode(&self) -> Option<StopMode> {
         let mut heard = self.heard.borrow_mut();
         heard.take();
         // Whoever asks here obeys, too.
@@ -95,7 +95,7 @@ impl Asked {
 
     /// Whether it is to be answered now: once. Where a call ran, the person was told aside, and it is only to be
     /// written down.
-    pub(super) fn to_answer(&self) -> Option<Told> {
+    pub(in crate::conductor) fn to_answer(&self) -> Option<Told> {
         let mut heard = self.heard.borrow_mut();
         let aside = std::mem::take(&mut heard.aside);
         match (std::mem::replace(&mut heard.answered, true), aside) {
@@ -106,20 +106,20 @@ impl Asked {
     }
 
     /// Says whether the second signal may end a call from now on; what was ended before is forgotten.
-    pub(super) fn may_end_calls(&self, may: bool) {
+    pub(in crate::conductor) fn may_end_calls(&self, may: bool) {
         let mut heard = self.heard.borrow_mut();
         (heard.may_end, heard.ended) = (may, false);
     }
 
     /// Whether a call was ended since: what came of it counts for nothing.
-    pub(super) fn ended_a_call(&self) -> bool {
+    pub(in crate::conductor) fn ended_a_call(&self) -> bool {
         self.heard.borrow().ended
     }
 }
 
 /// Whether the person has been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(in crate::conductor) enum Told {
     /// On standard error, while a call ran.
     Aside,
     /// Not at all.

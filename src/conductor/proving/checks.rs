@@ -1,13 +1,13 @@
 //! The ground, the suite, and what the checks establish on them.
 
-use super::failures::{SetupFailed, StoppedInSuite};
-use super::leaves::oid;
 use super::recheck::shown;
-use super::run::Run;
 use super::suites::Recall;
 use crate::agent;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
+use crate::conductor::failures::{SetupFailed, StoppedInSuite};
+use crate::conductor::leaves::oid;
+use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::git::tree;
 use crate::ground::command::{Ended, Launch, shell};
@@ -27,49 +27,49 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How long a setup command may take.
-pub(super) const SETUP_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+pub(in crate::conductor) const SETUP_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What the baseline showed.
-pub(super) struct Baseline {
-    pub(super) suite_ms: u64,
+pub(in crate::conductor) struct Baseline {
+    pub(in crate::conductor) suite_ms: u64,
     /// What the pull request must say about isolation, if anything.
-    pub(super) isolation: Option<String>,
+    pub(in crate::conductor) isolation: Option<String>,
 }
 
 impl Run<'_> {
-    pub(super) fn ready(&self) -> Result<&super::run::Ready> {
+    pub(in crate::conductor) fn ready(&self) -> Result<&crate::conductor::run::Ready> {
         self.ready
             .as_ref()
             .ok_or_else(|| anyhow!("preflight has not passed in this start"))
     }
 
-    pub(super) fn ready_mut(&mut self) -> Result<&mut super::run::Ready> {
+    pub(in crate::conductor) fn ready_mut(&mut self) -> Result<&mut crate::conductor::run::Ready> {
         self.ready
             .as_mut()
             .ok_or_else(|| anyhow!("preflight has not passed in this start"))
     }
 
     /// What `ground.pass_env` names, for verifiers; suites and developers keep the caller's environment.
-    pub(super) fn declared_env(&self) -> Vec<(OsString, OsString)> {
+    pub(in crate::conductor) fn declared_env(&self) -> Vec<(OsString, OsString)> {
         let names = &self.settings.config.ground.pass_env;
         let value = |name: &String| Some((name.into(), self.ask.env.get(name)?.to_owned()));
         names.iter().filter_map(value).collect()
     }
 
     /// The same with the number of a ground, as the ground's own commands get it.
-    pub(super) fn declared_with_slot(&self, slot: u32) -> Vec<(OsString, OsString)> {
+    pub(in crate::conductor) fn declared_with_slot(&self, slot: u32) -> Vec<(OsString, OsString)> {
         let slot = ("VERI_SLOT".into(), slot.to_string().into());
         self.declared_env().into_iter().chain([slot]).collect()
     }
 
-    pub(super) fn suite_env(&self) -> Vec<(OsString, OsString)> {
+    pub(in crate::conductor) fn suite_env(&self) -> Vec<(OsString, OsString)> {
         agent::suite(self.ask.env.all(), &self.declared_env())
             .into_iter()
             .collect()
     }
 
     /// Which paths are tests.
-    pub(super) fn test_paths(&self) -> Result<TestPaths> {
+    pub(in crate::conductor) fn test_paths(&self) -> Result<TestPaths> {
         TestPaths::new(
             &self.settings.config.tests.paths,
             &self.ready()?.test_command,
@@ -77,7 +77,7 @@ impl Run<'_> {
     }
 
     /// A suite or setup of a conductor that was killed may still run in the ground: it is ended first.
-    pub(super) fn quiet(&self, records: &Path) -> Result<()> {
+    pub(in crate::conductor) fn quiet(&self, records: &Path) -> Result<()> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             if listed.end == End::StillRunning {
@@ -89,7 +89,7 @@ impl Run<'_> {
     }
 
     /// Brings the check ground to a tree and sets it up.
-    pub(super) fn bring_ground(&mut self, tree: Oid) -> Result<()> {
+    pub(in crate::conductor) fn bring_ground(&mut self, tree: Oid) -> Result<()> {
         let repo = Repository::open(self.tree.path())?;
         let mut ready = self
             .ready
@@ -146,7 +146,7 @@ impl Run<'_> {
     }
 
     /// Has a ground hold the declared file (`ground.env_file`); gives its hash, empty for none.
-    pub(super) fn declare_env_file(&self, ground: &mut Ground) -> Result<String> {
+    pub(in crate::conductor) fn declare_env_file(&self, ground: &mut Ground) -> Result<String> {
         match &self.settings.config.ground.env_file {
             Some(file) => {
                 ground.declare_env_file(&self.repo.checkout().join(file), Path::new(file))
@@ -156,7 +156,7 @@ impl Run<'_> {
     }
 
     /// 10. The suite and the extra checks pass on a tree, in a ground that is shown to be isolated.
-    pub(super) fn run_baseline(&mut self, tree: Oid) -> Result<Baseline> {
+    pub(in crate::conductor) fn run_baseline(&mut self, tree: Oid) -> Result<Baseline> {
         let records = self.ready()?.ground.records().to_owned();
         self.quiet(&records)?;
         let mut ready = self
@@ -327,7 +327,11 @@ impl Run<'_> {
     }
 
     /// A fresh checkout without history for one verifier, set up like the check ground.
-    pub(super) fn verify_ground(&mut self, candidate: Oid, base: Option<Oid>) -> Result<Verify> {
+    pub(in crate::conductor) fn verify_ground(
+        &mut self,
+        candidate: Oid,
+        base: Option<Oid>,
+    ) -> Result<Verify> {
         let repo = Repository::open(self.tree.path())?;
         let mut ground = Ground::acquire(&self.home, GroundKind::Verify)?;
         self.share_slot(&mut ground)?;
@@ -343,7 +347,7 @@ impl Run<'_> {
     }
 
     /// The suite's own record on the tree that a verifier judges.
-    pub(super) fn suite_log(&mut self, candidate: Oid) -> Result<SuiteRun> {
+    pub(in crate::conductor) fn suite_log(&mut self, candidate: Oid) -> Result<SuiteRun> {
         self.suite_on(check::Run {
             tree: candidate,
             what: What::Suite,
@@ -351,7 +355,7 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn check(&mut self, work: &Work) -> Result<(Event, Value)> {
+    pub(in crate::conductor) fn check(&mut self, work: &Work) -> Result<(Event, Value)> {
         let candidate = oid(work.candidate.as_ref())?;
         let head = self.tree.head_tree()?;
         let start = self.start_tree(&work.from)?.unwrap_or(head);
@@ -384,7 +388,11 @@ impl Run<'_> {
     }
 
     /// What must hold of a candidate for its claim.
-    pub(super) fn establish(&mut self, work: &Work, candidate: Oid) -> Result<Outcome> {
+    pub(in crate::conductor) fn establish(
+        &mut self,
+        work: &Work,
+        candidate: Oid,
+    ) -> Result<Outcome> {
         let repo = Repository::open(self.tree.path())?;
         let paths = self.test_paths()?;
         let from = match (work.claim, &work.red) {
@@ -439,7 +447,7 @@ impl Run<'_> {
     }
 
     /// An approved already-there claim: the verifier's patch must make the suite fail.
-    pub(super) fn prove(&mut self, work: &Work) -> Result<(Event, Value)> {
+    pub(in crate::conductor) fn prove(&mut self, work: &Work) -> Result<(Event, Value)> {
         let crate::machine::Stage::Prove { patch } = &work.stage else {
             return Err(anyhow!("nothing is to be proven"));
         };
@@ -489,7 +497,7 @@ impl Run<'_> {
     }
 
     /// The tree of the branch as it is, for acceptance.
-    pub(super) fn tip_tree(&self) -> Result<Oid> {
+    pub(in crate::conductor) fn tip_tree(&self) -> Result<Oid> {
         tree::without_tdd(
             self.tree.git2(),
             tree::of_commit(self.tree.git2(), self.tree.head()?)?,

@@ -4,16 +4,16 @@ use crate::leaf::{LaunchId, Records};
 use std::path::{Path, PathBuf};
 
 /// The files of one launch.
-pub(super) struct Files {
-    pub(super) prompt: PathBuf,
-    pub(super) stdout: PathBuf,
-    pub(super) stderr: PathBuf,
+pub(in crate::conductor) struct Files {
+    pub(in crate::conductor) prompt: PathBuf,
+    pub(in crate::conductor) stdout: PathBuf,
+    pub(in crate::conductor) stderr: PathBuf,
     /// A verifier's folder, which goes when it has ended.
     temp: Option<PathBuf>,
 }
 
 impl Files {
-    pub(super) fn below(records: &Records, id: &LaunchId) -> Files {
+    pub(in crate::conductor) fn below(records: &Records, id: &LaunchId) -> Files {
         Files {
             prompt: records.run(id, "prompt"),
             stdout: records.run(id, "out"),
@@ -23,7 +23,7 @@ impl Files {
     }
 
     /// In a verifier's temporary folder, as an earlier conductor has made it.
-    pub(super) fn at(temp: &Path) -> Files {
+    pub(in crate::conductor) fn at(temp: &Path) -> Files {
         let folder = temp.join("leaf");
         Files {
             prompt: folder.join("prompt"),
@@ -34,14 +34,14 @@ impl Files {
     }
 
     /// In a verifier's temporary folder, which is made.
-    pub(super) fn in_temp(temp: &Path) -> Files {
+    pub(in crate::conductor) fn in_temp(temp: &Path) -> Files {
         // Made with the temporary folder, or the launch fails saying so.
         let _ = std::fs::create_dir_all(temp.join("leaf"));
         Files::at(temp)
     }
 
     /// Where the answer stands: where it was written, or where that was kept.
-    pub(super) fn answer(&self, records: &Records, id: &LaunchId) -> PathBuf {
+    pub(in crate::conductor) fn answer(&self, records: &Records, id: &LaunchId) -> PathBuf {
         match self.stdout.exists() {
             true => self.stdout.clone(),
             false => records.run(id, "out"),
@@ -49,7 +49,7 @@ impl Files {
     }
 
     /// A verifier's words go where every launch's are, once it can no longer see them there.
-    pub(super) fn keep(&self, records: &Records, id: &LaunchId) {
+    pub(in crate::conductor) fn keep(&self, records: &Records, id: &LaunchId) {
         let Some(temp) = &self.temp else { return };
         for (from, what) in [
             (&self.prompt, "prompt"),

@@ -1,8 +1,8 @@
 //! When the run starts its services, looks whether they live, and ends them.
 
-use super::run::Run;
 use super::services::{FOLDER, Service, Services, end, end_left};
 use crate::cause::Bail;
+use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::ground::command::shell;
 use crate::leaf::{self, LaunchId, Records, Spec};
@@ -15,7 +15,7 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Run<'_> {
     /// Ends what a killed conductor left, and starts the services, once the ground holds a tree and is set up.
-    pub(super) fn start_services(&mut self, tree: git2::Oid) -> Result<()> {
+    pub(in crate::conductor) fn start_services(&mut self, tree: git2::Oid) -> Result<()> {
         let records = self.ready()?.ground.records().join(FOLDER);
         let records = Records::new(records)?.with_shim(&self.ask.program);
         end(&records)?;
@@ -73,7 +73,7 @@ impl Run<'_> {
     }
 
     /// Needs-user when a service is gone: what suites say without it says nothing about a tree.
-    pub(super) fn services_live(&mut self) -> Result<()> {
+    pub(in crate::conductor) fn services_live(&mut self) -> Result<()> {
         self.tell_of_services()?;
         let Some(services) = &self.services else {
             return Ok(());
@@ -94,7 +94,7 @@ impl Run<'_> {
     }
 
     /// Says once of a service that it has ended, whatever the run is at.
-    pub(super) fn tell_of_services(&mut self) -> Result<()> {
+    pub(in crate::conductor) fn tell_of_services(&mut self) -> Result<()> {
         let mut said = Vec::new();
         if let Some(services) = &mut self.services {
             while let Some(service) = services.newly_gone()? {
@@ -108,7 +108,7 @@ impl Run<'_> {
     }
 
     /// Ends the services with the run, and what killed conductors have left of theirs in grounds that nobody holds.
-    pub(super) fn end_services(&mut self) -> Result<()> {
+    pub(in crate::conductor) fn end_services(&mut self) -> Result<()> {
         if let Some(services) = self.services.take() {
             return end(&services.records).map_err(|e| anyhow!("ending the services: {e:#}"));
         }
@@ -117,7 +117,10 @@ impl Run<'_> {
 
     /// Other grounds of this run than the one that the services were started for have its number: what is in a
     /// service's port or database is found by it.
-    pub(super) fn share_slot(&self, ground: &mut crate::ground::Ground) -> Result<()> {
+    pub(in crate::conductor) fn share_slot(
+        &self,
+        ground: &mut crate::ground::Ground,
+    ) -> Result<()> {
         if self.services.is_some() {
             ground.share_slot(self.ready()?.ground.slot());
         }

@@ -1,6 +1,6 @@
 //! Files that running suites or setup leaves behind: learnt, kept over restarts, and left out of candidates.
 
-use super::run::Run;
+use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::git::{Taken, tree};
 use crate::ground::TreePath;
@@ -37,7 +37,7 @@ fn named<'a>(paths: impl Iterator<Item = &'a TreePath>) -> Vec<String> {
 
 impl Run<'_> {
     /// What earlier starts on this issue learnt.
-    pub(super) fn known_debris(&self) -> Result<Vec<TreePath>> {
+    pub(in crate::conductor) fn known_debris(&self) -> Result<Vec<TreePath>> {
         let file = self.debris_file();
         if fs::metadata(&file).is_ok_and(|meta| !meta.is_file()) {
             return Ok(Vec::new());
@@ -50,7 +50,7 @@ impl Run<'_> {
     }
 
     /// Learns of files that were left behind, also for later starts.
-    pub(super) fn learn_debris(&mut self, found: &[TreePath]) -> Result<()> {
+    pub(in crate::conductor) fn learn_debris(&mut self, found: &[TreePath]) -> Result<()> {
         let file = self.debris_file();
         let ready = self.ready_mut()?;
         let mut line = Vec::new();
@@ -81,7 +81,7 @@ impl Run<'_> {
 
     /// What is in the working tree, as a candidate without what is known as debris and was in no commit; what was
     /// left out is said.
-    pub(super) fn take_candidate(&mut self) -> Result<Taken> {
+    pub(in crate::conductor) fn take_candidate(&mut self) -> Result<Taken> {
         let debris = self.untracked(&self.ready()?.debris)?;
         let mut left_out = named(debris.iter().filter(|path| self.stands(path)));
         let more = left_out.len().saturating_sub(NAMED);
@@ -105,7 +105,7 @@ impl Run<'_> {
 
     /// What is in the working tree without what the suite or the setup left there (a `.venv`), which is nobody's work;
     /// None when nothing is known of any.
-    pub(super) fn without_debris(&self) -> Result<Option<Oid>> {
+    pub(in crate::conductor) fn without_debris(&self) -> Result<Option<Oid>> {
         let debris = match &self.ready {
             Some(ready) => self.untracked(&ready.debris)?,
             None => return Ok(None),
@@ -117,7 +117,7 @@ impl Run<'_> {
     }
 
     /// Those of these paths that HEAD does not have.
-    pub(super) fn untracked(&self, paths: &[TreePath]) -> Result<Vec<TreePath>> {
+    pub(in crate::conductor) fn untracked(&self, paths: &[TreePath]) -> Result<Vec<TreePath>> {
         let (repo, head) = (self.tree.git2(), self.tree.head_tree()?);
         let tracked = |path: &[u8]| tree::read_blob(repo, head, path).is_ok_and(|b| b.is_some());
         Ok(paths

@@ -1,10 +1,10 @@
 //! Which leaf is confined to what, and what is said of it: verifiers always where the kernel can, developers on request.
 
-use super::record::Entry;
-use super::run::Run;
-use super::settings::SandboxWish;
 use crate::agent::Launch;
 use crate::cause::Bail;
+use crate::conductor::record::Entry;
+use crate::conductor::run::Run;
+use crate::conductor::settings::SandboxWish;
 use crate::event::Kind;
 use crate::forge::ForgeSpec;
 use crate::leaf::{LaunchId, Offer, Sandbox, probe_sandbox};
@@ -24,7 +24,7 @@ impl Run<'_> {
     /// # Errors
     /// A `Bail` needs-user when a sandbox is required that cannot be had whole, and when `sandbox_write` opens what is
     /// closed.
-    pub(super) fn find_sandbox(&mut self) -> Result<bool> {
+    pub(in crate::conductor) fn find_sandbox(&mut self) -> Result<bool> {
         let wish = self.settings.sandbox();
         if wish == SandboxWish::Off {
             let said = "no sandbox, since the configuration says sandbox = \"off\": a verifier can read and write whatever you can";
@@ -142,7 +142,7 @@ impl Run<'_> {
 
     /// Puts a verifier's launch into its sandbox: it writes in its ground and its temporary folder, and what could tell it of
     /// the work or of other leaves it cannot read.
-    pub(super) fn confine_verifier(
+    pub(in crate::conductor) fn confine_verifier(
         &self,
         launch: Launch,
         ground: &Path,
@@ -183,7 +183,11 @@ impl Run<'_> {
 
     /// Puts a developer's launch into a sandbox, if that is asked for: it writes in the working tree, except for what is
     /// veri's and git's own there, and in a temporary folder.
-    pub(super) fn confine_developer(&self, launch: Launch, id: &LaunchId) -> Result<Launch> {
+    pub(in crate::conductor) fn confine_developer(
+        &self,
+        launch: Launch,
+        id: &LaunchId,
+    ) -> Result<Launch> {
         if !(self.ready()?.sandbox && self.settings.confines_developers()) {
             return Ok(launch);
         }
@@ -211,7 +215,7 @@ impl Run<'_> {
     }
 
     /// Removes a confined developer's temporary folder once it has ended.
-    pub(super) fn clear_developer_temp(&self, id: &LaunchId) {
+    pub(in crate::conductor) fn clear_developer_temp(&self, id: &LaunchId) {
         let temp = self.developer_temp(id);
         // What cannot be removed hinders nobody.
         let _ = fs::remove_dir_all(&temp);

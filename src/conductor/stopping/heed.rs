@@ -1,9 +1,9 @@
 //! Heeding stops: what is asked for by file and by signal, told to the machine and answered.
 
-use super::record::Entry;
-use super::run::Run;
 use super::signals::{ANSWER, Told};
 use super::stop;
+use crate::conductor::record::Entry;
+use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::leaf::KillWhy;
 use crate::machine::{At, Event};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 impl Run<'_> {
     /// The stop that is asked for by now, by file or by signal.
-    pub(super) fn stop_mode(&mut self) -> Option<StopMode> {
+    pub(in crate::conductor) fn stop_mode(&mut self) -> Option<StopMode> {
         stop::look(&self.tree.tdd()).mode().max(self.signals.mode())
     }
 
     /// Tells the machine of a stop that is newly asked for, and the person how it is understood.
-    pub(super) fn look_for_stops(&mut self) -> Result<()> {
+    pub(in crate::conductor) fn look_for_stops(&mut self) -> Result<()> {
         let request = stop::look(&self.tree.tdd());
         let signalled = self.signals.mode();
         let Some(mode) = request.mode().max(signalled) else {
@@ -72,7 +72,7 @@ impl Run<'_> {
     }
 
     /// A look at what is asked for while a leaf or suite runs: whether to end it.
-    pub(super) fn glance(&mut self) -> Option<KillWhy> {
+    pub(in crate::conductor) fn glance(&mut self) -> Option<KillWhy> {
         // What cannot be journalled now is tried again at the next look, and fails at the next effect.
         drop(self.look_for_stops());
         let publishing = matches!(self.state.at, At::Publishing);

@@ -1,8 +1,8 @@
 //! What runs in a ground runs under the supervisor, and is ended when it waits for changes of files.
 
-use super::record::Entry;
-use super::run::Run;
 use crate::cause::Bail;
+use crate::conductor::record::Entry;
+use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::git::tree;
 use crate::ground::command::{Ended, Launch};
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 impl Run<'_> {
     /// The supervisor, for what runs in a ground.
-    pub(super) fn supervise(&mut self, launch: &Launch) -> Result<Ended> {
+    pub(in crate::conductor) fn supervise(&mut self, launch: &Launch) -> Result<Ended> {
         let records = Records::new(&launch.records)?.with_shim(&self.ask.program);
         let spec = Spec {
             name: launch.name.clone(),
@@ -78,7 +78,7 @@ impl Run<'_> {
     }
 
     /// A suite or extra check that cannot end, before any work was done: a person has to name another.
-    pub(super) fn waits_at_baseline(&self, run: &SuiteRun, what: &str) -> Bail {
+    pub(in crate::conductor) fn waits_at_baseline(&self, run: &SuiteRun, what: &str) -> Bail {
         let (from, key) = match what {
             "suite" => (self.tests_from(), "--test-cmd or tests.command"),
             _ => (String::new(), "--check or checks"),

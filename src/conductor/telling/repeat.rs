@@ -1,9 +1,9 @@
 //! The commands with which a reviewer repeats the evidence: the whole suite on the branch, and a step's test without
 //! the step's code.
 
-use super::again::quoted;
-use super::run::Run;
 use crate::check::Evidence;
+use crate::conductor::again::quoted;
+use crate::conductor::run::Run;
 use crate::forge::facts::RedHalf;
 use crate::git::tree;
 use crate::role::Claim;
@@ -11,7 +11,7 @@ use anyhow::Result;
 use git2::Oid;
 
 /// A step whose red can be seen again: all its tests stand in files of their own.
-pub(super) struct Red {
+pub(in crate::conductor) struct Red {
     step: u32,
     commit: Oid,
     files: Vec<String>,
@@ -19,7 +19,11 @@ pub(super) struct Red {
 
 impl Red {
     /// The red of a step that was committed with its test and its code; None where they share a file.
-    pub(super) fn of(step: u32, commit: Oid, evidence: &[(String, Evidence)]) -> Option<Red> {
+    pub(in crate::conductor) fn of(
+        step: u32,
+        commit: Oid,
+        evidence: &[(String, Evidence)],
+    ) -> Option<Red> {
         let red = |(claim, _): &&(String, Evidence)| claim == Claim::Red.as_str();
         let change = &evidence.iter().find(red)?.1.change;
         let files = change.test_files_added.iter();
@@ -39,7 +43,7 @@ impl Red {
 impl Run<'_> {
     /// The suite on the finished branch. Detached: the branch itself is checked out in veri's worktree, and git refuses
     /// it a second time.
-    pub(super) fn evidence_command(&self, branch: &str) -> Result<String> {
+    pub(in crate::conductor) fn evidence_command(&self, branch: &str) -> Result<String> {
         let remote = self.settings.remote();
         let go = match self.repo.has_remote(remote) {
             true => format!("git fetch {remote} {branch} && git switch --detach FETCH_HEAD"),
@@ -53,7 +57,7 @@ impl Run<'_> {
     }
 
     /// The suite where the step began, with the step's tests.
-    pub(super) fn red_half(&self, red: &Red) -> Result<RedHalf> {
+    pub(in crate::conductor) fn red_half(&self, red: &Red) -> Result<RedHalf> {
         let repo = self.tree.git2();
         let before = repo.find_commit(red.commit)?.parent(0)?.tree_id();
         let folder = format!("../issue-{}-step-{}", self.issue_number, red.step);

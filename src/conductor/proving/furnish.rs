@@ -2,9 +2,9 @@
 //!
 //! The person's checkout (`--here`) is theirs to set up.
 
-use super::failures::StoppedInSuite;
-use super::run::Run;
 use crate::cause::Bail;
+use crate::conductor::failures::StoppedInSuite;
+use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::git::{Status, tree};
 use crate::ground::command::{Ended, Launch, shell};
@@ -19,7 +19,7 @@ impl Run<'_> {
     ///
     /// A setup that fails is said and not more: in the ground it worked on the base, and what a candidate's
     /// own manifests break there is a failed check.
-    pub(super) fn furnish(&mut self, laid: Option<Oid>) -> Result<()> {
+    pub(in crate::conductor) fn furnish(&mut self, laid: Option<Oid>) -> Result<()> {
         if !self.tree.is_linked() {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl Run<'_> {
     }
 
     /// The commands that make dependency folders for a tree: configured, or detected.
-    pub(super) fn setup_commands(&self, tree: Oid) -> Result<Vec<String>> {
+    pub(in crate::conductor) fn setup_commands(&self, tree: Oid) -> Result<Vec<String>> {
         match &self.settings.config.ground.setup {
             Some(commands) => Ok(commands.clone()),
             None => Ok(setup_for(&Project::of_tree(

@@ -1,7 +1,7 @@
 //! The mirror: the issue's thread brought up to date. Best effort: it never stops a run.
 
-use super::pick_up::is;
-use super::run::Run;
+use crate::conductor::pick_up::is;
+use crate::conductor::run::Run;
 use crate::event::{Kind, Line};
 use crate::forge::mirror::{self, BailFacts, MirrorFacts, Post, StopFacts};
 use crate::forge::over::over;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 impl Run<'_> {
     /// Brings the thread up to date with the state, and says when that is not possible.
-    pub(super) fn mirror(&mut self) {
+    pub(in crate::conductor) fn mirror(&mut self) {
         // Nothing is said on a thread whose issue has not passed preflight, now or earlier.
         let known = self.issue.is_some()
             || self
@@ -31,7 +31,7 @@ impl Run<'_> {
     }
 
     /// A later start goes on with the work: what an earlier one has asked is over.
-    pub(super) fn mirror_going_on(&mut self) {
+    pub(in crate::conductor) fn mirror_going_on(&mut self) {
         if self.lines.iter().any(|l| is(l, "resumed")) {
             self.mirror();
         }
@@ -95,7 +95,7 @@ impl Run<'_> {
         self.crash_point("posted");
         if changed > 0 {
             let fields = json!({ "posted": run_posts, "changed": changed });
-            self.write(super::record::Entry::new(
+            self.write(crate::conductor::record::Entry::new(
                 Kind::Mirror,
                 Default::default(),
                 fields,

@@ -4,8 +4,8 @@
 
 use super::evidence::{accepted_evidence, eyes_of, note, suite_runs, tests_of};
 use super::repeat::Red;
-use super::run::Run;
 use super::stories::tell;
+use crate::conductor::run::Run;
 use crate::event::{Kind, Line, PhaseWord, started_leaves};
 use crate::forge::facts::{
     self, EyeKind, FileChange, LedgerLine, Merge, PullFacts, Refactor, StepKind, StepStory,
@@ -31,7 +31,7 @@ struct BranchCommit {
 
 impl Run<'_> {
     /// The ledger's lines, for people; empty before the plan.
-    pub(super) fn ledger_lines(&self) -> Vec<LedgerLine> {
+    pub(in crate::conductor) fn ledger_lines(&self) -> Vec<LedgerLine> {
         let Ok(ledger) = self.ledger_in_force() else {
             return Vec::new();
         };
@@ -49,7 +49,7 @@ impl Run<'_> {
     }
 
     /// What happened in each step that has begun.
-    pub(super) fn stories(&self) -> Vec<StepStory> {
+    pub(in crate::conductor) fn stories(&self) -> Vec<StepStory> {
         let ledger = self.ledger_lines();
         let mut stories: Vec<StepStory> = Vec::new();
         for line in &self.lines {
@@ -88,7 +88,7 @@ impl Run<'_> {
     }
 
     /// Everything the pull request tells.
-    pub(super) fn pull_facts(&self, merge: Merge) -> Result<PullFacts> {
+    pub(in crate::conductor) fn pull_facts(&self, merge: Merge) -> Result<PullFacts> {
         let ready = self.ready()?;
         let ledger = self.ledger_in_force()?;
         let commits = self.branch_commits(ready.base.commit)?;
@@ -324,7 +324,7 @@ fn files_changed(repo: &Repository, commits: &[&BranchCommit]) -> Result<Vec<Fil
 }
 
 /// Whether each criterion is served by a ticked step; names those that are not.
-pub(super) fn unserved(ledger: &Ledger) -> Vec<String> {
+pub(in crate::conductor) fn unserved(ledger: &Ledger) -> Vec<String> {
     ledger
         .criteria()
         .iter()

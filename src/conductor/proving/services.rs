@@ -11,26 +11,26 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The folder of their records, in the records of the ground.
-pub(super) const FOLDER: &str = "services";
+pub(in crate::conductor) const FOLDER: &str = "services";
 
 /// The services of this run. Whatever ends the run, short of a kill, ends them.
-pub(super) struct Services {
-    pub(super) records: Records,
-    pub(super) all: Vec<Service>,
+pub(in crate::conductor) struct Services {
+    pub(in crate::conductor) records: Records,
+    pub(in crate::conductor) all: Vec<Service>,
 }
 
 /// One of them.
-pub(super) struct Service {
-    pub(super) name: String,
-    pub(super) command: String,
-    pub(super) launch: LaunchId,
+pub(in crate::conductor) struct Service {
+    pub(in crate::conductor) name: String,
+    pub(in crate::conductor) command: String,
+    pub(in crate::conductor) launch: LaunchId,
     /// How it ended, in words, once that was seen.
-    pub(super) ended: Option<String>,
+    pub(in crate::conductor) ended: Option<String>,
 }
 
 impl Services {
     /// Looks at those that lived at the last look; gives the first that has ended since.
-    pub(super) fn newly_gone(&mut self) -> Result<Option<&Service>> {
+    pub(in crate::conductor) fn newly_gone(&mut self) -> Result<Option<&Service>> {
         for service in &mut self.all {
             if service.ended.is_some() {
                 continue;
@@ -74,7 +74,7 @@ pub fn end_left(home: &Path) -> Result<()> {
 }
 
 /// Ends every service that is recorded, all at once, and what is left of those that have ended without a record.
-pub(super) fn end(records: &Records) -> Result<()> {
+pub(in crate::conductor) fn end(records: &Records) -> Result<()> {
     let listed = leaf::list(records)?;
     for service in &listed {
         if service.end == End::StillRunning {
