@@ -6,27 +6,40 @@ use crate::cause::{Bail, Cause};
 use crate::machine::Effect;
 use crate::role::Role;
 use crate::storage;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
-/// Folders, and which ones they were.
-pub(super) struct Standing(Vec<(PathBuf, Option<(u64, u64)>)>);
+/// Folders, each held open: so the system can give neither another number to it meanwhile nor its number to another.
+pub(super) struct Standing(Vec<(PathBuf, File)>);
 
-fn which(folder: &PathBuf) -> Option<(u64, u64)> {
-    let found = std::fs::symlink_metadata(folder).ok()?;
-    found.is_dir().then(|| (found.dev(), found.ino()))
+fn open(folder: &Path) -> Option<File> {
+    let flags = nix::libc::O_DIRECTORY | nix::libc::O_NOFOLLOW;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(folder);
+    opened.ok()
+}
+
+fn stands(folder: &Path, opened: &File) -> bool {
+    let (now, then) = (std::fs::symlink_metadata(folder), opened.metadata());
+    match (now, then) {
+        (Ok(now), Ok(then)) => (now.dev(), now.ino()) == (then.dev(), then.ino()),
+        _ => false,
+    }
 }
 
 impl Standing {
+    /// Those that are there.
     fn now(folders: Vec<PathBuf>) -> Standing {
-        let with = |folder: PathBuf| (folder.clone(), which(&folder));
-        Standing(folders.into_iter().map(with).collect())
+        let opened = |folder: PathBuf| open(&folder).map(|file| (folder, file));
+        Standing(folders.into_iter().filter_map(opened).collect())
     }
 
     /// The first of them that is not there any more, or is another one by now.
     pub(super) fn fallen(&self) -> Option<Bail> {
-        let stood = self.0.iter().filter(|(_, before)| before.is_some());
-        let mut fallen = stood.filter(|(folder, before)| which(folder) != *before);
+        let mut fallen = self.0.iter().filter(|(folder, file)| !stands(folder, file));
         fallen.next().map(|(folder, _)| {
             let said = format!(
                 "the folder {} was moved or removed while the run was at work in it. What is committed, and an \
@@ -90,5 +103,17 @@ mod tests {
         std::fs::remove_dir(&own).unwrap();
         std::fs::rename(&away, &own).unwrap();
         assert!(standing.fallen().is_none());
+    }
+
+    #[test]
+    fn a_folder_that_was_removed_and_made_again_with_the_same_number_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("own");
+        std::fs::create_dir(&own).unwrap();
+        let standing = Standing::now(vec![own.clone()]);
+        // File systems such as ext4 give the number that is free to the next that asks.
+        std::fs::remove_dir(&own).unwrap();
+        std::fs::create_dir(&own).unwrap();
+        assert!(standing.fallen().is_some());
     }
 }
