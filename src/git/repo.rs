@@ -1,6 +1,7 @@
 //! The person's repository: what must hold of it before anything is done (preflight 1), and what is in
 //! the way of working in the checkout itself (preflight 3).
 
+use super::cut_off::Own;
 use super::run::{self, Git};
 use crate::cause::Bail;
 use anyhow::{Context, Result};
@@ -93,13 +94,14 @@ impl Repo {
             path.canonicalize()
                 .with_context(|| format!("{} cannot be resolved", path.display()))
         };
+        let common_dir = canonical(common)?;
         Ok(Repo {
-            git: git.at(&checkout),
+            git: git.at(&checkout).owning(Own::new(&common_dir, None)),
             env: env.to_vec(),
             git2,
             checkout,
             git_dir: canonical(git_dir)?,
-            common_dir: canonical(common)?,
+            common_dir,
         })
     }
 
