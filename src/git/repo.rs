@@ -232,21 +232,15 @@ pub(super) fn open(dir: &Path) -> Result<Repository> {
 }
 
 fn check_version(git: &Git) -> Result<()> {
-    let out = match git.read(["version"]).run() {
-        Ok(out) => out,
-        Err(e) if e.kind() == io::ErrorKind::NotFound && git.dir().is_dir() => {
-            return Err(Bail::needs_user(
-                "There is no `git` on PATH. Install git 2.38 or newer and run again.",
-            )
-            .into());
+    let asked = run::run(git.read(["version"]), "asking git for its version");
+    let out = asked.map_err(|error| {
+        let why = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if why == Some(io::ErrorKind::NotFound) && git.dir().is_dir() {
+            let said = "There is no `git` on PATH. Install git 2.38 or newer and run again.";
+            return Bail::needs_user(said).into();
         }
-        Err(e) => {
-            return Err(anyhow::Error::new(e).context(format!(
-                "`git version` cannot be run in {}",
-                git.dir().display()
-            )));
-        }
-    };
+        error
+    })?;
     let said = out.stdout_text();
     match version(&said) {
         Some(found) if found >= OLDEST => Ok(()),
