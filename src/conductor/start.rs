@@ -7,6 +7,7 @@ use super::run::{Run, Seen};
 use super::settings::Settings;
 use super::signals::Asked;
 use super::snapshot::{self, Snapshot};
+use super::standing::Standing;
 use super::whose::{NAMED, listed};
 use super::{Ask, Ended, IssueArg};
 use crate::cause::{Bail, Cause};
@@ -247,6 +248,7 @@ fn try_open<'a>(
         effects: 0,
         guard: None,
         seen: Seen::default(),
+        standing: Standing::default(),
         told_stop: None,
         thread_in_order: false,
         made,
