@@ -1,9 +1,9 @@
 //! The end of a run in which every step is ticked: acceptance, the push, and the draft pull request.
 
-use super::facts::unserved;
 use super::failures::StoppedInSuite;
+use super::proving::suites::Recall;
 use super::run::Run;
-use super::suites::Recall;
+use super::telling::facts::unserved;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, What};
 use crate::event::Kind;

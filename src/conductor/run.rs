@@ -1,11 +1,11 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
 use super::failures::{StoppedInSuite, classify, known_cause, vanished};
+use super::proving::services::Services;
 use super::record::{self, Entry};
-use super::services::Services;
 use super::settings::{Settings, Took};
-use super::signals::Asked;
 use super::standing::Standing;
+use super::stopping::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
 use crate::cause::Cause;
