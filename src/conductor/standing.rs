@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Folders, each held open: so the system can give neither another number to it meanwhile nor its number to another.
+#[derive(Default)]
 pub(super) struct Standing(Vec<(PathBuf, File)>);
 
 fn open(folder: &Path) -> Option<File> {
@@ -35,6 +36,11 @@ impl Standing {
     fn now(folders: Vec<PathBuf>) -> Standing {
         let opened = |folder: PathBuf| open(&folder).map(|file| (folder, file));
         Standing(folders.into_iter().filter_map(opened).collect())
+    }
+
+    /// What lies at or below a path was made again by the run itself: that it is another by now says nothing.
+    pub(super) fn made_again(&mut self, path: &Path) {
+        self.0.retain(|(folder, _)| !folder.starts_with(path));
     }
 
     /// The first of them that is not there any more, or is another one by now.
@@ -115,5 +121,22 @@ mod tests {
         std::fs::remove_dir(&own).unwrap();
         std::fs::create_dir(&own).unwrap();
         assert!(standing.fallen().is_some());
+    }
+
+    #[test]
+    fn a_folder_that_the_run_made_again_is_not_fallen_and_those_beside_it_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["own", "own/.tdd", "owned"].map(|name| dir.path().join(name));
+        folders.iter().for_each(|f| std::fs::create_dir(f).unwrap());
+        let mut standing = Standing::now(folders.to_vec());
+        folders
+            .iter()
+            .rev()
+            .for_each(|f| std::fs::remove_dir(f).unwrap());
+        standing.made_again(&folders[0]);
+        let bail = standing.fallen().unwrap();
+        assert!(bail.detail.contains(&folders[2].display().to_string()));
+        standing.made_again(&folders[2]);
+        assert!(standing.fallen().is_none());
     }
 }
