@@ -6,18 +6,18 @@
 //! inheritable: standard input is the order (an unlinked file), standard output is the locked file, standard
 //! error is the leaf's stderr file.
 
-use super::cgroup::Group;
 use super::end::KillWhy;
 use super::order::Order;
 use super::output::{self, Output};
-use super::process::{self, Stat};
 use super::raw::Raw;
 use super::records::{self, Bytes, Exit, Records, Started, VERSION};
 use super::sandbox::{self, Confined};
-use super::senses::Senses;
 use super::signals::Signals;
-use super::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
 use super::sys;
+use super::tree::cgroup::Group;
+use super::tree::process::{self, Stat};
+use super::tree::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
+use super::watch::senses::Senses;
 use crate::storage;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
@@ -192,7 +192,7 @@ impl Shim {
         let order = &self.order;
         let wall = Duration::from_millis(order.wall_ms);
         let orders = order.watch.as_ref();
-        let mut senses = Senses::new(tree.leaf(), began, wall, orders, order.stdout.path());
+        let mut senses = Senses::new(tree.leaf(), began, wall, orders, outputs.first());
         let mut look = LOOKS.0;
         loop {
             let wait = match senses.look(outputs, look) {
