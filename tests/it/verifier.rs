@@ -251,3 +251,32 @@ fn nothing_of_the_developer_but_the_tree_reaches_a_verifier() {
     assert!(!refs.contains(MARK) && !refs.contains("stash"), "{refs}");
     scene.nothing_is_left_running();
 }
+
+#[test]
+fn a_verifier_that_puts_a_pipe_or_a_link_in_the_place_of_its_output_holds_nobody() {
+    let leads = |put: &str, config: &str| {
+        let scene = Scene::new();
+        scene.configure(config);
+        let once = scene.note("once").display().to_string();
+        let victim = scene.path("home/victim");
+        fs::write(&victim, "the person's own").unwrap();
+        scene.agent(&Agent {
+            verify: format!(
+                "if ! [ -e {once} ]; then touch {once}; cd \"$TMPDIR/../leaf\" && rm -f out err && {}; fi\n{APPROVE}",
+                put.replace("VICTIM", &victim.display().to_string())
+            ),
+            ..Agent::default()
+        });
+        let ran = scene.tdd(&[]).expect(0);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "the person's own");
+        assert!(!scene.worktree().join(".tdd/verify-red.out").is_symlink());
+        ran.out.contains("no verdict")
+    };
+    for put in ["mkfifo out err", "ln -s VICTIM out && ln -s VICTIM err"] {
+        // Without a sandbox it can; then it has given no answer, and is asked again.
+        assert!(leads(put, "sandbox = \"off\"\n"), "{put}");
+        if crate::kernel::landlock().is_some() {
+            assert!(!leads(put, ""), "{put}");
+        }
+    }
+}
