@@ -11,7 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// Folders, and which ones they were.
 #[derive(Default)]
-pub(super) struct Standing(Vec<(PathBuf, Option<(u64, u64)>)>);
+pub(super) struct Standing {
+    folders: Vec<(PathBuf, Option<(u64, u64)>)>,
+    /// Whether a developer is at work, who is told to leave alone what it locks.
+    developer: bool,
+    /// What nobody could write any more in the end.
+    locked: Option<PathBuf>,
+}
 
 fn which(folder: &PathBuf) -> Option<(u64, u64)> {
     let found = std::fs::symlink_metadata(folder).ok()?;
@@ -21,28 +27,46 @@ fn which(folder: &PathBuf) -> Option<(u64, u64)> {
 impl Standing {
     fn now(folders: Vec<PathBuf>) -> Standing {
         let with = |folder: PathBuf| (folder.clone(), which(&folder));
-        Standing(folders.into_iter().map(with).collect())
+        Standing {
+            folders: folders.into_iter().map(with).collect(),
+            ..Standing::default()
+        }
     }
 
     /// What lies at or below a path was made again by the run itself: that it is another by now says nothing.
     pub(super) fn made_again(&mut self, path: &Path) {
-        self.0.retain(|(folder, _)| !folder.starts_with(path));
+        self.folders.retain(|(folder, _)| !folder.starts_with(path));
     }
 
-    /// The first of them that is not there any more, or is another one by now.
+    /// This one of them was found locked away, and opened again.
+    pub(super) fn locked_away(&mut self, path: &Path) {
+        self.locked = (!self.developer).then(|| path.to_owned());
+    }
+
+    /// The first of them that is not there any more, is another one by now, or was locked away.
     pub(super) fn fallen(&self) -> Option<Bail> {
-        let stood = self.0.iter().filter(|(_, before)| before.is_some());
+        let stood = self.folders.iter().filter(|(_, before)| before.is_some());
         let mut fallen = stood.filter(|(folder, before)| which(folder) != *before);
-        fallen.next().map(|(folder, _)| {
-            let said = format!(
-                "the folder {} was moved or removed while the run was at work in it. What is committed, and an \
-                 approved test, is kept. {} If it is another's to keep (a disk that was unmounted, a folder that was \
-                 moved), bring it back first.",
-                folder.display(),
-                storage::ADVICE
-            );
-            Bail::new(Cause::StorageFailed, said)
-        })
+        let (folder, what, then) = match (fallen.next(), &self.locked) {
+            (Some((folder, _)), _) => (
+                folder,
+                "moved or removed",
+                "If it is another's to keep (a disk that was unmounted, a folder that was moved), bring it back first.",
+            ),
+            (None, Some(folder)) => (
+                folder,
+                "locked away (its permissions were taken)",
+                "It is open again by now.",
+            ),
+            (None, None) => return None,
+        };
+        let said = format!(
+            "the folder {} was {what} while the run was at work in it. What is committed, and an approved test, is \
+             kept. {} {then}",
+            folder.display(),
+            storage::ADVICE
+        );
+        Some(Bail::new(Cause::StorageFailed, said))
     }
 }
 
@@ -53,14 +77,20 @@ impl Run<'_> {
         // Whoever writes objects makes it again, or what looks like it.
         let mut folders = vec![self.repo.git2().commondir().to_owned()];
         let (own, tdd) = (self.tree.path().to_owned(), self.tree.tdd());
+        let mut developer = true;
         match effect {
             Effect::Launch(leaf) if leaf.role == Role::Developer => folders.push(own),
             Effect::Launch(_) | Effect::Check(_) | Effect::Prove(_) | Effect::Accept => {
                 folders.extend([own, tdd.join("runs"), tdd]);
+                developer = false;
             }
+            // What a developer locked may be found when its work is taken.
             _ => {}
         }
-        Standing::now(folders)
+        Standing {
+            developer,
+            ..Standing::now(folders)
+        }
     }
 }
 
@@ -113,5 +143,13 @@ mod tests {
         assert!(bail.detail.contains(&folders[2].display().to_string()));
         standing.made_again(&folders[2]);
         assert!(standing.fallen().is_none());
+        // What is locked away is the storage's fault, unless a developer can have done it.
+        standing.developer = true;
+        standing.locked_away(&folders[0]);
+        assert!(standing.fallen().is_none());
+        standing.developer = false;
+        standing.locked_away(&folders[0]);
+        let bail = standing.fallen().unwrap();
+        assert!(bail.detail.contains("locked away"), "{}", bail.detail);
     }
 }
