@@ -12,11 +12,8 @@ use crate::plan::Plan;
 use crate::role::{Phase, Role, leaf_name};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-
-/// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
-const CLOCK_SLACK: Duration = Duration::from_secs(1);
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Whether a conductor launches a leaf of this name in the working tree's records: each role, and what is run for them.
 /// Any other is a person's own.
@@ -49,7 +46,7 @@ impl Run<'_> {
         let limits = self.settings.limits(self.ask.plan_only);
         let fresh = matches!(self.state.at, At::New);
         // Before this start has a line of its own: the last one tells whose locks they are.
-        self.remove_dead_locks()?;
+        let locks = self.end_dead_gits();
         if let Some(torn) = &left.torn {
             let said = format!(
                 "a torn last line of the journal was set aside in {}",
@@ -61,6 +58,10 @@ impl Run<'_> {
         let unwinding = self.state.at.clone();
         self.settle_open_launch()?;
         self.end_strays(&left.others)?;
+        // Not before: a git of a developer that was still at work held its own.
+        if let Some(locks) = locks {
+            self.remove_dead_locks(&locks)?;
+        }
         match left.vouched {
             Vouched::Whole => {}
             Vouched::PutBack => self.found(JOURNAL_TOUCHED.to_owned())?,
@@ -142,45 +143,6 @@ impl Run<'_> {
                 rest.first().is_some_and(|l| is(l, "unwound"))
                     && !rest.iter().any(|l| l.fields.contains_key("ending"))
             })
-    }
-
-    /// Ends what git calls of a killed conductor left running (a hook), and removes the locks they held.
-    fn remove_dead_locks(&mut self) -> Result<()> {
-        // `veri leaf` may have told something since, and is no start.
-        let last = self.lines.iter().rev();
-        let mut last = last.filter_map(|l| Some((l, LaunchId::parse(&l.run)?)));
-        let mut before = None;
-        let since = match last.next() {
-            None => SystemTime::UNIX_EPOCH,
-            Some((last, _)) if last.fields.contains_key("ending") => return Ok(()),
-            Some((last, run)) => {
-                leaf::sweep_launch(&run);
-                let began = self.lines.iter().find(|l| {
-                    l.run == last.run
-                        && matches!(l.event, Kind::RunStart | Kind::Resume)
-                        && is_input(l)
-                });
-                // What that start found and left is not its own; all else is, whatever the clock has done since.
-                before = began.map(|l| l.fields.get("locks").cloned().unwrap_or_default());
-                let first = self.lines.iter().find(|l| l.run == last.run);
-                let began = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
-                let millis = began.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
-                SystemTime::UNIX_EPOCH + Duration::from_millis(millis).saturating_sub(CLOCK_SLACK)
-            }
-        };
-        let is_its = |lock: &Path, changed: SystemTime| match &before {
-            Some(Value::Array(left)) => !left.iter().any(|l| l.as_str() == lock.to_str()),
-            Some(_) => true,
-            None => changed >= since,
-        };
-        for lock in self.tree.stale_locks(self.issue_number, &is_its)? {
-            let said = format!(
-                "a lock that a killed git left is removed: {}",
-                lock.display()
-            );
-            self.say(Kind::Resume, said)?;
-        }
-        Ok(())
     }
 
     /// The lines that belong to the last input and that a crash kept from being written.
@@ -338,7 +300,7 @@ impl Run<'_> {
     }
 }
 
-fn is_input(line: &Line) -> bool {
+pub(super) fn is_input(line: &Line) -> bool {
     line.fields.contains_key("input")
 }
 

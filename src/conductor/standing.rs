@@ -1,36 +1,57 @@
 //! Whether the folders that a run works in still stand where they stood. One that somebody moves or removes while an agent
 //! or a suite is at work is the storage's fault and no work of theirs, whatever they make of it.
 
-use super::run::Run;
 use crate::cause::{Bail, Cause};
-use crate::machine::Effect;
-use crate::role::Role;
 use crate::storage;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folders, and which ones they were.
+/// Folders, each held open: so the system can give neither another number to it meanwhile nor its number to another.
 #[derive(Default)]
 pub(super) struct Standing {
-    folders: Vec<(PathBuf, Option<(u64, u64)>)>,
-    /// Whether a developer is at work, who is told to leave alone what it locks.
+    folders: Vec<(PathBuf, File)>,
+    /// Whether a developer may have done what is found, who is told to leave alone what it locks.
     developer: bool,
-    /// What nobody could write any more in the end.
+    /// What was found locked away.
     locked: Option<PathBuf>,
 }
 
-fn which(folder: &PathBuf) -> Option<(u64, u64)> {
-    let found = std::fs::symlink_metadata(folder).ok()?;
-    found.is_dir().then(|| (found.dev(), found.ino()))
+fn open(folder: &Path) -> Option<File> {
+    let flags = nix::libc::O_DIRECTORY | nix::libc::O_NOFOLLOW;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(folder);
+    opened.ok()
+}
+
+fn stands(folder: &Path, opened: &File) -> bool {
+    let (now, then) = (std::fs::symlink_metadata(folder), opened.metadata());
+    match (now, then) {
+        (Ok(now), Ok(then)) => (now.dev(), now.ino()) == (then.dev(), then.ino()),
+        _ => false,
+    }
 }
 
 impl Standing {
-    fn now(folders: Vec<PathBuf>) -> Standing {
-        let with = |folder: PathBuf| (folder.clone(), which(&folder));
+    /// Those that are there.
+    pub(super) fn now(folders: Vec<PathBuf>) -> Standing {
+        let opened = |folder: PathBuf| open(&folder).map(|file| (folder, file));
         Standing {
-            folders: folders.into_iter().map(with).collect(),
+            folders: folders.into_iter().filter_map(opened).collect(),
             ..Standing::default()
         }
+    }
+
+    /// The same, while a developer's work may be found to have locked them away.
+    pub(super) fn beside_a_developer(self, developer: bool) -> Standing {
+        Standing { developer, ..self }
+    }
+
+    /// This one of them was found locked away, and was opened again.
+    pub(super) fn locked_away(&mut self, path: &Path) {
+        self.locked = (!self.developer).then(|| path.to_owned());
     }
 
     /// What lies at or below a path was made again by the run itself: that it is another by now says nothing.
@@ -38,15 +59,12 @@ impl Standing {
         self.folders.retain(|(folder, _)| !folder.starts_with(path));
     }
 
-    /// This one of them was found locked away, and opened again.
-    pub(super) fn locked_away(&mut self, path: &Path) {
-        self.locked = (!self.developer).then(|| path.to_owned());
-    }
-
     /// The first of them that is not there any more, is another one by now, or was locked away.
     pub(super) fn fallen(&self) -> Option<Bail> {
-        let stood = self.folders.iter().filter(|(_, before)| before.is_some());
-        let mut fallen = stood.filter(|(folder, before)| which(folder) != *before);
+        let mut fallen = self
+            .folders
+            .iter()
+            .filter(|(folder, file)| !stands(folder, file));
         let (folder, what, then) = match (fallen.next(), &self.locked) {
             (Some((folder, _)), _) => (
                 folder,
@@ -67,30 +85,6 @@ impl Standing {
             storage::ADVICE
         );
         Some(Bail::new(Cause::StorageFailed, said))
-    }
-}
-
-impl Run<'_> {
-    /// The folders that nobody has any business to take away during an effect. A developer that removes `.tdd/` is told
-    /// so, and goes on.
-    pub(super) fn what_stands(&self, effect: &Effect) -> Standing {
-        // Whoever writes objects makes it again, or what looks like it.
-        let mut folders = vec![self.repo.git2().commondir().to_owned()];
-        let (own, tdd) = (self.tree.path().to_owned(), self.tree.tdd());
-        let mut developer = true;
-        match effect {
-            Effect::Launch(leaf) if leaf.role == Role::Developer => folders.push(own),
-            Effect::Launch(_) | Effect::Check(_) | Effect::Prove(_) | Effect::Accept => {
-                folders.extend([own, tdd.join("runs"), tdd]);
-                developer = false;
-            }
-            // What a developer locked may be found when its work is taken.
-            _ => {}
-        }
-        Standing {
-            developer,
-            ..Standing::now(folders)
-        }
     }
 }
 
@@ -129,6 +123,18 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_was_removed_and_made_again_with_the_same_number_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("own");
+        std::fs::create_dir(&own).unwrap();
+        let standing = Standing::now(vec![own.clone()]);
+        // File systems such as ext4 give the number that is free to the next that asks.
+        std::fs::remove_dir(&own).unwrap();
+        std::fs::create_dir(&own).unwrap();
+        assert!(standing.fallen().is_some());
+    }
+
+    #[test]
     fn a_folder_that_the_run_made_again_is_not_fallen_and_those_beside_it_are() {
         let dir = tempfile::tempdir().unwrap();
         let folders = ["own", "own/.tdd", "owned"].map(|name| dir.path().join(name));
@@ -143,13 +149,18 @@ mod tests {
         assert!(bail.detail.contains(&folders[2].display().to_string()));
         standing.made_again(&folders[2]);
         assert!(standing.fallen().is_none());
-        // What is locked away is the storage's fault, unless a developer can have done it.
-        standing.developer = true;
-        standing.locked_away(&folders[0]);
-        assert!(standing.fallen().is_none());
-        standing.developer = false;
-        standing.locked_away(&folders[0]);
-        let bail = standing.fallen().unwrap();
-        assert!(bail.detail.contains("locked away"), "{}", bail.detail);
+    }
+
+    #[test]
+    fn a_folder_that_was_locked_away_is_named_unless_a_developer_can_have_done_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for developer in [true, false] {
+            let standing = Standing::now(vec![dir.path().to_owned()]);
+            let mut standing = standing.beside_a_developer(developer);
+            standing.locked_away(dir.path());
+            let bail = standing.fallen();
+            assert_eq!(bail.is_none(), developer);
+            assert!(bail.is_none_or(|bail| bail.detail.contains("locked away")));
+        }
     }
 }

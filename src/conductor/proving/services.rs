@@ -73,19 +73,24 @@ pub fn end_left(home: &Path) -> Result<()> {
     })
 }
 
-/// Ends every service that is recorded, all at once, and what is left of those that have ended without a record.
+/// Ends every service that is recorded, all at once, and what is left of those that have ended without a record. One that
+/// cannot be ended keeps none of the others alive.
+///
+/// # Errors
+/// The first, when records cannot be read or written.
 pub(in crate::conductor) fn end(records: &Records) -> Result<()> {
     let listed = leaf::list(records)?;
-    for service in &listed {
-        if service.end == End::StillRunning {
-            leaf::kill(records, &service.started.leaf, KillWhy::Stop)?;
-        }
-    }
-    for service in &listed {
+    let alive = listed.iter().filter(|s| s.end == End::StillRunning);
+    let mut done: Vec<Result<()>> = alive
+        .map(|s| leaf::kill(records, &s.started.leaf, KillWhy::Stop).map(drop))
+        .collect();
+    done.extend(listed.iter().map(|service| {
         let (name, launch) = (&service.started.leaf, &service.started.launch);
         if records.ended(launch)?.is_none() {
-            leaf::settle(records, name, launch, None, &mut || None)?;
+            // Asked again, as whoever asks takes a supervisor for hung that does not end it in time.
+            leaf::settle(records, name, launch, None, &mut || Some(KillWhy::Stop))?;
         }
-    }
-    Ok(())
+        Ok(())
+    }));
+    done.into_iter().collect()
 }

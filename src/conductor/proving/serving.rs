@@ -48,7 +48,7 @@ impl Run<'_> {
                 stdout: output.clone(),
                 stderr: output.clone(),
                 wall: FOR_EVER,
-                grace: leaf::DEFAULT_GRACE,
+                grace: self.settings.grace(),
                 output_cap: Some(self.settings.output_cap()),
                 watch: None,
                 sandbox: None,

@@ -1,6 +1,7 @@
 //! Stop requests: `.tdd/stop` and the terminal's signals. STOPPING.md is the contract.
 
 use crate::role::StopMode;
+use crate::untrusted;
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -49,14 +50,19 @@ pub fn look(tdd: &Path) -> Request {
         }
         Ok(_) => {}
     }
-    match std::fs::read_to_string(&path) {
-        Ok(text) => match StopMode::parse(text.trim()) {
-            Some(mode) => Request::Mode(mode),
-            None if text.trim().is_empty() => {
-                Request::Doubtful(format!("{} is empty", path.display()))
+    // What lies there by now need not be what was looked at.
+    match untrusted::whole(&path, 64) {
+        Ok(None) => Request::Doubtful(format!("{} is not a file", path.display())),
+        Ok(Some(bytes)) => {
+            let text = String::from_utf8_lossy(&bytes);
+            match StopMode::parse(text.trim()) {
+                Some(mode) => Request::Mode(mode),
+                None if text.trim().is_empty() => {
+                    Request::Doubtful(format!("{} is empty", path.display()))
+                }
+                None => Request::Doubtful(format!("{} holds no known mode", path.display())),
             }
-            None => Request::Doubtful(format!("{} holds no known mode", path.display())),
-        },
+        }
         Err(e) if e.kind() == ErrorKind::NotFound => Request::None,
         Err(e) => Request::Doubtful(format!("{}: {e}", path.display())),
     }

@@ -34,24 +34,15 @@ impl Below {
     pub fn look(&self) -> Option<Seen> {
         let shim = Stat::of(self.shim)?;
         let mut below = process::descendants(self.shim, &process::all());
-        below.sort_by_key(|stat| (stat.pid, stat.start));
+        below.sort_by_key(Stat::id);
         // The shim itself only for those it has taken in and reaped.
-        let ended = ticks(shim.pid).map_or(0, |[_, of_ended]| of_ended);
-        let living = below.iter().filter_map(|stat| ticks(stat.pid));
+        let living = below.iter().map(|s| s.own_ticks + s.ended_ticks);
         Some(Seen {
-            ticks: ended + living.flatten().sum::<u64>(),
-            members: below.iter().map(|s| (s.pid.as_raw(), s.start)).collect(),
+            ticks: shim.ended_ticks + living.sum::<u64>(),
+            members: below.iter().map(Stat::id).collect(),
             arguments: below.iter().map(|stat| arguments(stat.pid)).collect(),
         })
     }
-}
-
-/// What a process has used itself, and what those have that it waited for (proc_pid_stat(5), fields 14 to 17).
-fn ticks(pid: Pid) -> Option<[u64; 2]> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some([field(14)? + field(15)?, field(16)? + field(17)?])
 }
 
 fn arguments(pid: Pid) -> Vec<String> {
@@ -75,7 +66,6 @@ mod tests {
         let me = Pid::this();
         let said: Vec<String> = std::env::args().collect();
         assert_eq!(arguments(me)[..said.len()], said);
-        assert!(ticks(me).is_some());
         assert!(Below::of(me).look().is_some());
     }
 }

@@ -20,10 +20,33 @@ pub(in crate::leaf) struct Stat {
     pub(in crate::leaf) session: Pid,
     /// Clock ticks since boot; with the pid it names a process for as long as the machine runs.
     pub(in crate::leaf) start: u64,
-    pub(in crate::leaf) zombie: bool,
+    /// One letter (proc_pid_stat(5)): `Z` is a zombie, `T` is stopped, …
+    state: u8,
+    /// The processor time that it has used itself, in clock ticks ([`CLOCK_TICK`]).
+    pub(in crate::leaf) own_ticks: u64,
+    /// The processor time of those that have ended and that it has waited for, in clock ticks.
+    pub(in crate::leaf) ended_ticks: u64,
 }
 
+/// A clock tick of the kernel's accounts: `USER_HZ`, which is 100 on every Linux that there is.
+pub(in crate::leaf) const CLOCK_TICK: Duration = Duration::from_millis(10);
+
 impl Stat {
+    /// Names it for as long as the machine runs: its pid and start time.
+    pub(in crate::leaf) fn id(&self) -> (i32, u64) {
+        (self.pid.as_raw(), self.start)
+    }
+
+    /// Whether it has ended, and only its parent has not asked how.
+    pub(in crate::leaf) fn is_zombie(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+
+    /// Whether it is stopped, by a signal or by a debugger.
+    pub(in crate::leaf) fn is_suspended(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
+
     /// Reads one process; None when there is none, or no `/proc`.
     pub(in crate::leaf) fn of(pid: Pid) -> Option<Stat> {
         parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
@@ -39,12 +62,15 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     // proc_pid_stat(5), counted from field 3 (state).
     let number = |i: usize| fields.get(i)?.parse::<i32>().ok().map(Pid::from_raw);
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse().ok()).unwrap_or(0u64);
     Some(Stat {
         pid: Pid::from_raw(pid.parse().ok()?),
         parent: number(1)?,
         session: number(3)?,
         start: fields.get(19)?.parse().ok()?,
-        zombie: matches!(fields.first(), Some(&"Z" | &"X")),
+        state: *fields.first()?.as_bytes().first()?,
+        own_ticks: ticks(11).saturating_add(ticks(12)),
+        ended_ticks: ticks(13).saturating_add(ticks(14)),
     })
 }
 
@@ -202,7 +228,7 @@ impl Handle {
 
 fn alive(pid: Pid, start: Option<u64>) -> bool {
     match (Stat::of(pid), start) {
-        (Some(now), Some(start)) => now.start == start && !now.zombie,
+        (Some(now), Some(start)) => now.start == start && !now.is_zombie(),
         (None, Some(_)) => false,
         (_, None) => kill(pid, None).is_ok(),
     }
@@ -253,14 +279,17 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_and_blanks_does_not_shift_the_fields() {
-        let text = b"42 (a) R (b 7) S 1 42 40 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 99 1";
+        let text = b"42 (a) R (b 7) S 1 42 40 0 -1 4194560 0 0 0 0 3 4 7 8 20 0 1 0 12345 99 1";
         let stat = parse_stat(text).unwrap();
         assert_eq!(
             (stat.pid, stat.parent),
             (Pid::from_raw(42), Pid::from_raw(1))
         );
         assert_eq!((stat.session, stat.start), (Pid::from_raw(40), 12345));
-        assert!(!stat.zombie);
+        assert_eq!((stat.own_ticks, stat.ended_ticks), (7, 15));
+        assert!(!stat.is_zombie() && !stat.is_suspended());
+        let stopped = parse_stat(&text.map(|b| if b == b'S' { b'T' } else { b })).unwrap();
+        assert!(stopped.is_suspended());
         for bad in [
             &b""[..],
             b"42",
@@ -280,7 +309,9 @@ mod tests {
             parent: Pid::from_raw(parent),
             session: Pid::from_raw(1),
             start: 0,
-            zombie: false,
+            state: b'S',
+            own_ticks: 0,
+            ended_ticks: 0,
         };
         let all = [
             stat(4, 3),

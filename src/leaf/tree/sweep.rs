@@ -149,7 +149,7 @@ impl<'g> Tree<'g> {
     fn living(&self) -> u32 {
         let all = process::all();
         let below = process::descendants(Pid::this(), &all);
-        below.iter().filter(|s| !s.zombie).count() as u32
+        below.iter().filter(|s| !s.is_zombie()).count() as u32
     }
 
     /// Signals every descendant; says whether one of them was seen for the first time.
@@ -171,11 +171,11 @@ impl<'g> Tree<'g> {
         let below = quick.unwrap_or_else(|| process::descendants(Pid::this(), &process::all()));
         let mut new = false;
         for seen in below {
-            if seen.zombie {
+            if seen.is_zombie() {
                 continue;
             }
             if seen.pid != self.leaf {
-                new |= self.signalled.insert((seen.pid.as_raw(), seen.start));
+                new |= self.signalled.insert(seen.id());
             }
             if let Some(handle) = Handle::of(&seen) {
                 // It may have ended this instant, or belong to root: the next look tells.
@@ -217,7 +217,7 @@ pub(in crate::leaf) fn children() -> Option<HashSet<(i32, u64)>> {
         let children = process::all()
             .into_iter()
             .filter(|s| s.parent == Pid::this());
-        return Some(children.map(|s| (s.pid.as_raw(), s.start)).collect());
+        return Some(children.map(|s| s.id()).collect());
     }
     None
 }
@@ -229,16 +229,14 @@ pub(in crate::leaf) fn taken_in(
 ) -> Vec<process::Stat> {
     let all = process::all();
     let new = |s: &&process::Stat| {
-        s.parent == Pid::this()
-            && Some(s.pid) != shim
-            && !before.contains(&(s.pid.as_raw(), s.start))
+        s.parent == Pid::this() && Some(s.pid) != shim && !before.contains(&s.id())
     };
     let mut found = Vec::new();
     for root in all.iter().filter(new) {
         found.extend(process::descendants(root.pid, &all));
         found.push(*root);
     }
-    found.retain(|s| !s.zombie);
+    found.retain(|s| !s.is_zombie());
     found
 }
 
@@ -261,7 +259,7 @@ pub(in crate::leaf) fn sweep_strays(
         if let Some(session) = session {
             let members = process::all()
                 .into_iter()
-                .filter(|s| s.session == session && s.pid != session && !s.zombie);
+                .filter(|s| s.session == session && s.pid != session && !s.is_zombie());
             found.extend(members.filter_map(|s| Handle::of(&s)));
         }
         found.sort_by_key(Handle::pid);

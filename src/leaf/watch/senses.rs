@@ -9,7 +9,7 @@ use super::signs::{Ear, Heard};
 use super::watchdog::{Next, Orders, Seen, Watchdog};
 use crate::leaf::end::KillWhy;
 use crate::leaf::output::Output;
-use crate::leaf::tree::process::{self, Stat};
+use crate::leaf::tree::process::{self, CLOCK_TICK, Stat};
 use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -34,9 +34,6 @@ const IDLE_SHARE: u32 = 100;
 /// Disk use that counts, in bytes: less is a log line.
 const DISK: u64 = 4096;
 
-/// Clock ticks a second: `USER_HZ`, which is 100 on every Linux that there is.
-const TICK: Duration = Duration::from_millis(10);
-
 /// The senses of one shim.
 pub(in crate::leaf) struct Senses {
     leaf: Pid,
@@ -58,23 +55,23 @@ struct Hearing {
 }
 
 impl Senses {
-    /// `began` is when the leaf was spawned, `stdout` where its standard output goes.
+    /// `began` is when the leaf was spawned, `stdout` its standard output.
     pub(in crate::leaf) fn new(
         leaf: Pid,
         began: Instant,
         wall: Duration,
         orders: Option<&Orders>,
-        stdout: &Path,
+        stdout: Option<&Output>,
     ) -> Senses {
         let none = Orders::default();
         let given = orders.unwrap_or(&none);
-        let hearing = (!given.signs.is_empty()).then(|| File::open(stdout).ok());
+        let hearing = stdout.filter(|_| !given.signs.is_empty());
         Senses {
             leaf,
             began,
             watching: orders.is_some(),
             watchdog: Watchdog::new(wall, given),
-            hearing: hearing.flatten().map(|file| Hearing {
+            hearing: hearing.and_then(|o| o.reader().ok()).map(|file| Hearing {
                 file,
                 at: 0,
                 lines: Lines::default(),
@@ -165,85 +162,113 @@ fn add_fingerprint(path: &Path, depth: usize, left: &mut usize, hasher: &mut Def
     }
 }
 
-/// Whether the process is stopped, by a signal or by a debugger. Of the leaf alone: what it has stopped below itself is its
-/// own affair.
-fn is_suspended(pid: Pid) -> bool {
-    fields(pid).is_some_and(|f| f.starts_with(['T', 't']))
+/// Whether the leaf is stopped. Of the leaf alone: what it has stopped below itself is its own affair.
+fn is_suspended(leaf: Pid) -> bool {
+    Stat::of(leaf).is_some_and(|stat| stat.is_suspended())
 }
 
-/// The fields of `/proc/<pid>/stat` from the state on.
-fn fields(pid: Pid) -> Option<String> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let close = text.iter().rposition(|b| *b == b')')?;
-    let rest = String::from_utf8(text.get(close + 1..)?.to_vec()).ok()?;
-    Some(rest.trim_start().to_owned())
-}
-
-/// What each process had used when they were last measured.
+/// What the processes below the shim had used when they were last measured.
 #[derive(Default)]
 struct Usage {
     at: Duration,
-    used: HashMap<(i32, u64), Used>,
+    used: Used,
 }
 
-#[derive(Clone, Copy, Default)]
+/// What they have used.
+#[derive(Default)]
 struct Used {
-    cpu: Duration,
-    disk: u64,
+    /// Each of those that live, in clock ticks and bytes.
+    living: HashMap<(i32, u64), (u64, u64)>,
+    /// All that have ended, in clock ticks.
+    ended: u64,
 }
 
 impl Usage {
     /// Whether the processes below the leaf have used processor or disk since the last time: a hundredth of the time, or a
-    /// block. What has ended meanwhile is in its parent's account.
+    /// block.
     fn busy(&mut self, leaf: Pid, now: Duration) -> bool {
         let time = now.saturating_sub(self.at);
-        let all = process::all();
-        let below = process::descendants(Pid::this(), &all);
-        let used: HashMap<_, _> = below
-            .iter()
-            .map(|stat| {
-                (
-                    (stat.pid.as_raw(), stat.start),
-                    Used::of(stat, stat.pid == leaf),
-                )
-            })
-            .collect();
-        let before = |id| self.used.get(id).copied().unwrap_or_default();
-        let cpu: Duration = used
-            .iter()
-            .map(|(id, u)| u.cpu.saturating_sub(before(id).cpu))
-            .sum();
-        let disk: u64 = used
-            .iter()
-            .map(|(id, u)| u.disk.saturating_sub(before(id).disk))
-            .sum();
+        let used = Used::below(Pid::this(), leaf);
+        let (ticks, disk) = used.since(&self.used);
         (self.at, self.used) = (now, used);
-        cpu >= (time / IDLE_SHARE).max(TICK) || disk >= DISK
+        let ticks = CLOCK_TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX));
+        ticks >= (time / IDLE_SHARE).max(CLOCK_TICK) || disk >= DISK
     }
 }
 
 impl Used {
     /// Of the leaf itself, only what its ended children have used counts: it is the agent that is suspected.
-    fn of(stat: &Stat, is_leaf: bool) -> Used {
-        let fields = fields(stat.pid).unwrap_or_default();
-        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-        // proc_pid_stat(5): utime, stime, cutime, cstime are 14 to 17, counted from 3 (state).
-        let ticks = |i: usize| fields.get(i).and_then(|f| f.parse().ok()).unwrap_or(0u32);
-        let children = TICK * ticks(13).saturating_add(ticks(14));
-        if is_leaf {
-            return Used {
-                cpu: children,
-                disk: 0,
-            };
-        }
-        let io = fs::read_to_string(format!("/proc/{}/io", stat.pid)).unwrap_or_default();
-        let bytes = |name: &str| {
-            let value = io.lines().find_map(|l| l.strip_prefix(name));
-            value.and_then(|v| v.trim().parse().ok()).unwrap_or(0u64)
-        };
+    fn below(shim: Pid, leaf: Pid) -> Used {
+        let all = process::all();
+        let below = process::descendants(shim, &all);
+        // The shim itself only for those it has taken in and reaped.
+        let accounts = below.iter().chain(all.iter().find(|s| s.pid == shim));
         Used {
-            cpu: TICK * ticks(11).saturating_add(ticks(12)) + children,
-            disk: bytes("read_bytes:").saturating_add(bytes("write_bytes:")),
+            ended: accounts.map(|s| s.ended_ticks).sum(),
+            living: below
+                .iter()
+                .filter(|s| s.pid != leaf)
+                .map(|s| (s.id(), (s.own_ticks, disk(s.pid))))
+                .collect(),
         }
+    }
+
+    /// What was used meanwhile. What ended meanwhile is in the account of whoever waited for it, with what it had used
+    /// before.
+    fn since(&self, before: &Used) -> (u64, u64) {
+        let known = |id| before.living.get(id).copied().unwrap_or_default();
+        let gone = before
+            .living
+            .iter()
+            .filter(|(id, _)| !self.living.contains_key(id));
+        let had_used: u64 = gone.map(|(_, (ticks, _))| ticks).sum();
+        let grown = self.ended.saturating_sub(before.ended);
+        let living = self.living.iter().map(|(id, (ticks, disk))| {
+            let (ticks_before, disk_before) = known(id);
+            (
+                ticks.saturating_sub(ticks_before),
+                disk.saturating_sub(disk_before),
+            )
+        });
+        living.fold(
+            (grown.saturating_sub(had_used), 0),
+            |(ticks, disk), (t, d)| (ticks + t, disk + d),
+        )
+    }
+}
+
+/// What a process has read from disk and written to it, in bytes.
+fn disk(pid: Pid) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let bytes = |name: &str| {
+        let value = io.lines().find_map(|l| l.strip_prefix(name));
+        value.and_then(|v| v.trim().parse().ok()).unwrap_or(0u64)
+    };
+    bytes("read_bytes:").saturating_add(bytes("write_bytes:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(living: &[(i32, u64)], ended: u64) -> Used {
+        let living = living.iter().map(|(pid, ticks)| ((*pid, 1), (*ticks, 0)));
+        Used {
+            living: living.collect(),
+            ended,
+        }
+    }
+
+    #[test]
+    fn what_ended_meanwhile_has_not_used_again_what_it_had_used_before() {
+        let before = used(&[(2, 500), (3, 10)], 40);
+        let ticks = |after: Used| after.since(&before).0;
+        assert_eq!(ticks(used(&[(2, 500), (3, 10)], 40)), 0);
+        assert_eq!(ticks(used(&[(2, 503), (3, 10), (4, 2)], 40)), 5);
+        // Process 2 ended: what it had used is in another's account now, and what it used since.
+        assert_eq!(ticks(used(&[(3, 10)], 540)), 0);
+        assert_eq!(ticks(used(&[(3, 10)], 547)), 7);
+        // Nobody waited for it: its account is gone.
+        assert_eq!(ticks(used(&[(3, 14)], 40)), 4);
     }
 }
