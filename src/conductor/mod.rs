@@ -6,40 +6,24 @@
 mod again;
 mod branch;
 mod candidate;
-mod checks;
 mod commits;
-mod deadlines;
-mod debris;
 mod edited;
-mod evidence;
-mod facts;
 mod failures;
-mod furnish;
-mod heed;
-mod launch_files;
 mod leaves;
 mod making;
 mod nothing;
 mod perform;
 mod pick_up;
 mod preflight;
+mod proving;
 mod publish;
-mod recheck;
 mod record;
-mod repeat;
 mod run;
-mod sandbox;
-mod services;
-mod serving;
 mod settings;
-mod signals;
 mod snapshot;
 mod standing;
 mod start;
-pub mod stop;
-mod stories;
-mod suites;
-mod supervise;
+mod stopping;
 mod telling;
 mod unwind;
 mod whose;
@@ -48,9 +32,10 @@ mod whose;
 mod tests;
 
 pub use again::{quoted, resume_command};
-pub use evidence::suite_runs;
-pub use services::end_left as end_left_services;
+pub use proving::services::end_left as end_left_services;
 pub use start::kept_stem;
+pub use stopping::stop;
+pub use telling::evidence::suite_runs;
 
 use crate::config::Env;
 use crate::event::Line;
@@ -123,7 +108,7 @@ pub struct Ended {
 /// at once, while the conductor itself waits for a short tool call.
 pub fn run(ask: &Ask, watch: &mut dyn FnMut(&Line), answer: fn(&str)) -> Ended {
     crate::leaf::take_in_orphans();
-    match start::open(ask, watch, &|| signals::Asked::listen(answer)) {
+    match start::open(ask, watch, &|| stopping::signals::Asked::listen(answer)) {
         Ok(run) => run.drive(),
         Err(refused) => refused,
     }

@@ -43,13 +43,32 @@ pub(super) struct Left {
     pub(super) changed: Option<String>,
 }
 
+/// Which locks are those of a killed conductor.
+struct DeadLocks {
+    /// Those that its start found and left; None when it was killed before it could say so.
+    before: Option<Vec<PathBuf>>,
+    /// When it began, by the clock of that time.
+    since: SystemTime,
+}
+
+impl DeadLocks {
+    /// Whether it is one of them. What that start found and left is not its own; all else is, whatever the clock has done
+    /// since.
+    fn hold(&self, lock: &Path, changed: SystemTime) -> bool {
+        match &self.before {
+            Some(before) => !before.iter().any(|other| other == lock),
+            None => changed >= self.since,
+        }
+    }
+}
+
 impl Run<'_> {
     /// Tells the machine that this start begins, after settling what an earlier one left open.
     pub(super) fn begin(&mut self, left: &Left, plan: Option<Plan>) -> Result<()> {
         let limits = self.settings.limits(self.ask.plan_only);
         let fresh = matches!(self.state.at, At::New);
         // Before this start has a line of its own: the last one tells whose locks they are.
-        self.remove_dead_locks()?;
+        let locks = self.end_dead_gits();
         if let Some(torn) = &left.torn {
             let said = format!(
                 "a torn last line of the journal was set aside in {}",
@@ -61,6 +80,10 @@ impl Run<'_> {
         let unwinding = self.state.at.clone();
         self.settle_open_launch()?;
         self.end_strays(&left.others)?;
+        // Not before: a git of a developer that was still at work held its own.
+        if let Some(locks) = locks {
+            self.remove_dead_locks(&locks)?;
+        }
         match left.vouched {
             Vouched::Whole => {}
             Vouched::PutBack => self.found(JOURNAL_TOUCHED.to_owned())?,
@@ -144,35 +167,44 @@ impl Run<'_> {
             })
     }
 
-    /// Ends what git calls of a killed conductor left running (a hook), and removes the locks they held.
-    fn remove_dead_locks(&mut self) -> Result<()> {
+    /// Ends what git calls of a killed conductor left running (a hook), and says which locks are theirs; None when the last
+    /// start was not killed.
+    fn end_dead_gits(&self) -> Option<DeadLocks> {
         // `veri leaf` may have told something since, and is no start.
         let last = self.lines.iter().rev();
         let mut last = last.filter_map(|l| Some((l, LaunchId::parse(&l.run)?)));
-        let mut before = None;
-        let since = match last.next() {
-            None => SystemTime::UNIX_EPOCH,
-            Some((last, _)) if last.fields.contains_key("ending") => return Ok(()),
-            Some((last, run)) => {
-                leaf::sweep_launch(&run);
-                let began = self.lines.iter().find(|l| {
-                    l.run == last.run
-                        && matches!(l.event, Kind::RunStart | Kind::Resume)
-                        && is_input(l)
-                });
-                // What that start found and left is not its own; all else is, whatever the clock has done since.
-                before = began.map(|l| l.fields.get("locks").cloned().unwrap_or_default());
-                let first = self.lines.iter().find(|l| l.run == last.run);
-                let began = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
-                let millis = began.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
-                SystemTime::UNIX_EPOCH + Duration::from_millis(millis).saturating_sub(CLOCK_SLACK)
-            }
+        let Some((last, run)) = last.next() else {
+            return Some(DeadLocks {
+                before: None,
+                since: SystemTime::UNIX_EPOCH,
+            });
         };
-        let is_its = |lock: &Path, changed: SystemTime| match &before {
-            Some(Value::Array(left)) => !left.iter().any(|l| l.as_str() == lock.to_str()),
-            Some(_) => true,
-            None => changed >= since,
-        };
+        if last.fields.contains_key("ending") {
+            return None;
+        }
+        leaf::sweep_launch(&run);
+        let of_run = || self.lines.iter().filter(|l| l.run == last.run);
+        let mut began =
+            of_run().filter(|l| matches!(l.event, Kind::RunStart | Kind::Resume) && is_input(l));
+        let before = began.next().map(|l| match l.fields.get("locks") {
+            Some(Value::Array(locks)) => locks
+                .iter()
+                .filter_map(Value::as_str)
+                .map(PathBuf::from)
+                .collect(),
+            _ => Vec::new(),
+        });
+        let first = of_run().next();
+        let at = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
+        let millis = at.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
+        let since =
+            SystemTime::UNIX_EPOCH + Duration::from_millis(millis).saturating_sub(CLOCK_SLACK);
+        Some(DeadLocks { before, since })
+    }
+
+    /// Removes the locks that git calls of a killed conductor, or of what it ran, have left.
+    fn remove_dead_locks(&mut self, locks: &DeadLocks) -> Result<()> {
+        let is_its = |lock: &Path, changed| locks.hold(lock, changed);
         for lock in self.tree.stale_locks(self.issue_number, &is_its)? {
             let said = format!(
                 "a lock that a killed git left is removed: {}",

@@ -3,10 +3,11 @@
 //! Git and the lock (1, 2) are `start`'s. Nothing here touches a branch or a tracked file before
 //! everything has passed.
 
+use super::proving::checks;
 use super::record::Entry;
 use super::run::{Ready, Run};
 use super::snapshot::{self, InForce};
-use super::{checks, start, whose};
+use super::{start, whose};
 use crate::agent::{Agent, Agents, Origin};
 use crate::cause::{Bail, Cause};
 use crate::event::Kind;

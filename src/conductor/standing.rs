@@ -6,27 +6,46 @@ use crate::cause::{Bail, Cause};
 use crate::machine::Effect;
 use crate::role::Role;
 use crate::storage;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
-/// Folders, and which ones they were.
-pub(super) struct Standing(Vec<(PathBuf, Option<(u64, u64)>)>);
+/// Folders, each held open: so the system can give neither another number to it meanwhile nor its number to another.
+#[derive(Default)]
+pub(super) struct Standing(Vec<(PathBuf, File)>);
 
-fn which(folder: &PathBuf) -> Option<(u64, u64)> {
-    let found = std::fs::symlink_metadata(folder).ok()?;
-    found.is_dir().then(|| (found.dev(), found.ino()))
+fn open(folder: &Path) -> Option<File> {
+    let flags = nix::libc::O_DIRECTORY | nix::libc::O_NOFOLLOW;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(folder);
+    opened.ok()
+}
+
+fn stands(folder: &Path, opened: &File) -> bool {
+    let (now, then) = (std::fs::symlink_metadata(folder), opened.metadata());
+    match (now, then) {
+        (Ok(now), Ok(then)) => (now.dev(), now.ino()) == (then.dev(), then.ino()),
+        _ => false,
+    }
 }
 
 impl Standing {
+    /// Those that are there.
     fn now(folders: Vec<PathBuf>) -> Standing {
-        let with = |folder: PathBuf| (folder.clone(), which(&folder));
-        Standing(folders.into_iter().map(with).collect())
+        let opened = |folder: PathBuf| open(&folder).map(|file| (folder, file));
+        Standing(folders.into_iter().filter_map(opened).collect())
+    }
+
+    /// What lies at or below a path was made again by the run itself: that it is another by now says nothing.
+    pub(super) fn made_again(&mut self, path: &Path) {
+        self.0.retain(|(folder, _)| !folder.starts_with(path));
     }
 
     /// The first of them that is not there any more, or is another one by now.
     pub(super) fn fallen(&self) -> Option<Bail> {
-        let stood = self.0.iter().filter(|(_, before)| before.is_some());
-        let mut fallen = stood.filter(|(folder, before)| which(folder) != *before);
+        let mut fallen = self.0.iter().filter(|(folder, file)| !stands(folder, file));
         fallen.next().map(|(folder, _)| {
             let said = format!(
                 "the folder {} was moved or removed while the run was at work in it. What is committed, and an \
@@ -89,6 +108,35 @@ mod tests {
         }
         std::fs::remove_dir(&own).unwrap();
         std::fs::rename(&away, &own).unwrap();
+        assert!(standing.fallen().is_none());
+    }
+
+    #[test]
+    fn a_folder_that_was_removed_and_made_again_with_the_same_number_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("own");
+        std::fs::create_dir(&own).unwrap();
+        let standing = Standing::now(vec![own.clone()]);
+        // File systems such as ext4 give the number that is free to the next that asks.
+        std::fs::remove_dir(&own).unwrap();
+        std::fs::create_dir(&own).unwrap();
+        assert!(standing.fallen().is_some());
+    }
+
+    #[test]
+    fn a_folder_that_the_run_made_again_is_not_fallen_and_those_beside_it_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["own", "own/.tdd", "owned"].map(|name| dir.path().join(name));
+        folders.iter().for_each(|f| std::fs::create_dir(f).unwrap());
+        let mut standing = Standing::now(folders.to_vec());
+        folders
+            .iter()
+            .rev()
+            .for_each(|f| std::fs::remove_dir(f).unwrap());
+        standing.made_again(&folders[0]);
+        let bail = standing.fallen().unwrap();
+        assert!(bail.detail.contains(&folders[2].display().to_string()));
+        standing.made_again(&folders[2]);
         assert!(standing.fallen().is_none());
     }
 }

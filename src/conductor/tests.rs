@@ -2,7 +2,7 @@
 //! bring about from outside.
 
 use super::run::Run;
-use super::signals::Asked;
+use super::stopping::signals::Asked;
 use super::{Ask, IssueArg, start, stop};
 use crate::config::Env;
 use crate::git::Repo;

@@ -1,7 +1,7 @@
 //! The end of a run that cannot or shall not go on: unfinished work kept aside, the working tree put back.
 
 use super::run::Run;
-use super::stop;
+use super::stopping::stop;
 use crate::event::Kind;
 use crate::machine::{Ending, Event};
 use anyhow::Result;

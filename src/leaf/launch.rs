@@ -1,15 +1,15 @@
 //! Starting a leaf and waiting for it.
 
-use super::below::Below;
 use super::end::{End, KillWhy};
 use super::order::Order;
 use super::outcome::conclude;
 use super::output;
-use super::process::Handle;
 use super::records::{Exit, Records, Started, remove};
 use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, NO_ROOM, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
-use super::sweep::{children, sweep_recorded, sweep_strays, taken_in};
+use super::tree::below::Below;
+use super::tree::process::Handle;
+use super::tree::sweep::{children, sweep_recorded, sweep_strays, taken_in};
 use crate::cause::{Bail, Cause};
 use crate::storage;
 use anyhow::{Context, bail};
@@ -124,7 +124,7 @@ fn take_lock(records: &Records, name: &str) -> anyhow::Result<File> {
 
 /// The living shim of a record; None when it has ended, or the machine was started anew since.
 pub(super) fn shim_of(started: &Started) -> Option<Handle> {
-    if started.boot != super::process::boot_id() {
+    if started.boot != super::tree::process::boot_id() {
         return None;
     }
     Handle::recorded(Pid::from_raw(started.pid), started.start)

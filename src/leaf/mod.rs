@@ -9,17 +9,12 @@
 //! - `outcome`: from records to an end
 //! - `launch`: starting a leaf and waiting for it
 //! - `settle`: taking up or reading a launch that somebody else started; ending one; listing
-//! - `watch`: the deadlines, as a pure clockwork; `signs`: what an agent's `lines` mean to them, as data; `senses`: what the
-//!   shim sees and hears for them
+//! - `watch/`: its deadlines, and what is seen and heard for them
 //! - `shim`: what runs between the conductor and the leaf; `order`: what it is told
 //! - `signals`: the shim takes its signals one by one
-//! - `sandbox`: what a leaf can read, write and signal
-//! - `sweep`: ending whole trees
-//! - `cgroup`: a control group of the leaf's own, where there can be one
-//! - `reach`: which of these means this machine has
+//! - `sandbox/`: what a leaf can read, write and signal
+//! - `tree/`: its whole process tree, and ending all of it
 //! - `output`: the files a leaf writes to, and keeping them bounded
-//! - `below`: what a living launch consists of, and whether it works
-//! - `process`: which process is which (`/proc`, pidfd)
 //! - `sys`: the few system calls that nothing safe wraps
 //!
 //! **Invariant:** nothing is signalled by a bare pid. A process is ours because it is an unreaped child or a
@@ -29,39 +24,32 @@
 //! On Linux all of this holds. Elsewhere (macOS) there is neither subreaper, parent-death signal, pidfd nor
 //! `/proc`: the leaf's process group is ended, and what left the group is not found.
 
-mod below;
-mod cgroup;
 mod end;
 mod launch;
-mod lines;
 mod order;
 mod outcome;
 mod output;
-mod process;
 mod raw;
-mod reach;
 mod records;
 mod sandbox;
-mod senses;
 mod settle;
 mod shim;
 mod signals;
-mod signs;
 mod spec;
-mod sweep;
 mod sys;
+mod tree;
 mod watch;
 
-pub use below::{Below, Seen};
 pub use end::{End, KillWhy};
 pub use launch::{Running, start};
-pub use reach::{Reach, reach};
 pub use records::{Bytes, Exit, Records, Started};
 pub use sandbox::{Confined, Offer, Sandbox, probe as probe_sandbox};
 pub use settle::{Killed, Listed, kill, list, settle, settle_newest};
 pub use shim::{SHIM_COMMAND, shim_main};
-pub use signs::{Means, Pointer, Sign, Stands, Wait};
 pub use spec::{AlreadyRunning, BadName, DEFAULT_GRACE, LAUNCH_VAR, LaunchId, Spec, check_name};
-pub use sweep::{Swept, sweep_launch, take_in_orphans};
 pub(crate) use sys::{a_write_too_long_fails, unblocked_and_dying_with_parent};
-pub use watch::Watch;
+pub use tree::below::{Below, Seen};
+pub use tree::reach::{Reach, reach};
+pub use tree::sweep::{Swept, sweep_launch, take_in_orphans};
+pub use watch::signs::{Means, Pointer, Sign, Stands, Wait};
+pub use watch::watchdog::Watch;

@@ -4,7 +4,7 @@ use super::raw::Raw;
 use super::records::Records;
 use super::sandbox::Sandbox;
 use super::spec::{LAUNCH_VAR, LaunchId, Spec};
-use super::watch::Orders;
+use super::watch::watchdog::Orders;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

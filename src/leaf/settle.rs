@@ -5,7 +5,7 @@ use super::launch::{TICK, ask, end_hung, hung_after, living_shim, shim_of};
 use super::outcome::{classify, conclude};
 use super::records::{Records, Started};
 use super::spec::{LaunchId, check_name};
-use super::sweep::sweep_recorded;
+use super::tree::sweep::sweep_recorded;
 use crate::lock::Locked;
 use anyhow::Context;
 use std::fs::{self, File};

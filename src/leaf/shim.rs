@@ -6,18 +6,18 @@
 //! inheritable: standard input is the order (an unlinked file), standard output is the locked file, standard
 //! error is the leaf's stderr file.
 
-use super::cgroup::Group;
 use super::end::KillWhy;
 use super::order::Order;
 use super::output::{self, Output};
-use super::process::{self, Stat};
 use super::raw::Raw;
 use super::records::{self, Bytes, Exit, Records, Started, VERSION};
 use super::sandbox::{self, Confined};
-use super::senses::Senses;
 use super::signals::Signals;
-use super::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
 use super::sys;
+use super::tree::cgroup::Group;
+use super::tree::process::{self, Stat};
+use super::tree::sweep::{LEFTOVER_GRACE, Swept, Tree, sweep_launch};
+use super::watch::senses::Senses;
 use crate::storage;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;

@@ -45,7 +45,7 @@ impl Signals {
         use nix::poll::{PollFd, PollFlags, poll};
         use std::os::fd::AsFd;
         let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, super::process::poll_timeout(limit)) {
+        match poll(&mut fds, super::tree::process::poll_timeout(limit)) {
             Ok(0) | Err(Errno::EINTR) => return Ok(None),
             Ok(_) => {}
             Err(e) => return Err(e.into()),

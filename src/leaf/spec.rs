@@ -1,7 +1,7 @@
 //! One launch as it is asked for.
 
 use super::sandbox::Sandbox;
-use super::watch::Watch;
+use super::watch::watchdog::Watch;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;

@@ -1,7 +1,9 @@
 //! Going on when parts of what an earlier start left are gone, damaged or locked, and on another machine.
 
 use crate::scene::{Agent, Scene, VERI, finish, wait};
-use crate::watching::{is_finished, kill_everything, launches_of, noting, plain, start};
+use crate::watching::{
+    ONE_STEP, is_finished, kill, kill_everything, launches_of, noting, plain, start, until,
+};
 use std::fs;
 use std::path::PathBuf;
 
@@ -262,5 +264,31 @@ fn locks_of_a_git_that_died_are_known_for_what_they_are_though_the_journal_is_to
         "{}",
         ran.out
     );
+    is_finished(&scene);
+}
+
+#[test]
+fn a_git_of_a_developer_that_is_still_at_work_keeps_its_lock() {
+    let scene = plain();
+    let d = scene.path("").display().to_string();
+    let good = Agent::default();
+    scene.agent(&noting(Agent {
+        plan: ONE_STEP.to_owned(),
+        red: format!(
+            "lock=$(git rev-parse --absolute-git-dir)/index.lock; touch $lock '{d}/at-work'\n\
+             while [ ! -e '{d}/go' ]; do sleep 0.01; done\n\
+             [ -e $lock ] || touch '{d}/robbed'\nrm -f $lock\n{}",
+            good.red
+        ),
+        ..good
+    }));
+    let first = start(&scene, &[]);
+    until("the developer", || scene.path("at-work").exists());
+    kill(first);
+    let second = start(&scene, &[]);
+    until("it to be taken up", || scene.said("it is taken up"));
+    fs::write(scene.path("go"), "").unwrap();
+    wait(second).expect(0);
+    assert!(!scene.path("robbed").exists());
     is_finished(&scene);
 }

@@ -197,3 +197,21 @@ fn what_a_killed_conductor_left_of_its_services_is_ended_by_the_next_start_or_by
         scene.nothing_is_left_running();
     }
 }
+
+#[test]
+fn a_service_whose_supervisor_is_stopped_holds_no_run_at_its_end_and_no_other_service() {
+    let scene = plain();
+    with_services(
+        &scene,
+        "limits.grace = 0\n",
+        &["exec sleep 1000", &service(&scene)],
+    );
+    scene.hold("verifier-green");
+    let run = start(&scene, &[]);
+    scene.begun("verifier-green");
+    signal(shim(&records(&scene)), Signal::SIGSTOP);
+    scene.let_go("verifier-green");
+    wait(run).expect(0);
+    assert!(!alive(pid(&scene, "service")) && !alive(pid(&scene, "daemon")));
+    scene.nothing_is_left_running();
+}

@@ -7,11 +7,11 @@ use crate::watching::{
 use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
 use std::time::{Duration, Instant};
 
-/// The fields of `/proc/<pid>/stat` after the name: state, parent, …
+/// The fields of `/proc/<pid>/stat` after the name: state, parent, …; none of a process that is gone.
 fn stat(pid: u32) -> Vec<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after = text.rsplit_once(") ").map_or("", |(_, after)| after);
-    after.split(' ').map(str::to_owned).collect()
+    after.split_whitespace().map(str::to_owned).collect()
 }
 
 fn parent(pid: u32) -> u32 {

@@ -1,7 +1,7 @@
 //! Developers: what the working tree holds when one begins, and what it is told.
 
 use crate::blind::issue_text;
-use crate::conductor::launch_files::Files;
+use crate::conductor::leaves::files::Files;
 use crate::conductor::pick_up::is;
 use crate::conductor::record::{Entry, of_leaf};
 use crate::conductor::run::Run;

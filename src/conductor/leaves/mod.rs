@@ -1,21 +1,26 @@
 //! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
 //!
 //! - `planner`, `developer`, `verifier`: what each role is told, and where it works
+//! - `deadlines`, `sandbox`: how long each may take, and what it can reach
+//! - `files`: its prompt, and what it wrote
 //! - `supervised`: the launch itself, journalled, started and waited for
 //! - `ended`: what an end and an answer mean
 //! - `unfinished`: what a developer starts from, and what is left of work that was cut off
 
+mod deadlines;
 mod developer;
 mod ended;
+mod files;
 mod planner;
+mod sandbox;
 mod supervised;
 mod unfinished;
 mod verifier;
 
 use crate::agent::Place;
 use crate::cause::{Bail, Cause};
-use crate::conductor::deadlines::{self, Deadlines};
-use crate::conductor::launch_files::Files;
+use crate::conductor::leaves::deadlines::Deadlines;
+use crate::conductor::leaves::files::Files;
 use crate::conductor::run::Run;
 use crate::leaf::{LaunchId, Records};
 use crate::machine::{Event, Leaf, LeafEnd, Tree};

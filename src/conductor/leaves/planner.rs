@@ -1,7 +1,7 @@
 //! Planners: what they are told, and whether what they answer may become the ledger.
 
 use crate::blind::issue_text;
-use crate::conductor::launch_files::Files;
+use crate::conductor::leaves::files::Files;
 use crate::conductor::run::Run;
 use crate::git::tree;
 use crate::leaf::LaunchId;

@@ -1,7 +1,7 @@
 //! One launch: journalled, started, waited for.
 
 use crate::agent::Launch;
-use crate::conductor::deadlines::Deadlines;
+use crate::conductor::leaves::deadlines::Deadlines;
 use crate::conductor::record::{Entry, of_leaf};
 use crate::conductor::run::Run;
 use crate::event::Kind;

@@ -6,7 +6,7 @@ use crate::agent::Seclusion;
 use crate::blind::{
     BaseCommit, BehaviourSpec, Claim as BlindClaim, Hidden, SuiteLog, TestChange, VerifierPrompt,
 };
-use crate::conductor::launch_files::Files;
+use crate::conductor::leaves::files::Files;
 use crate::conductor::run::Run;
 use crate::leaf::LaunchId;
 use crate::machine::{Event, Leaf};
