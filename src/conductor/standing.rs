@@ -1,10 +1,7 @@
 //! Whether the folders that a run works in still stand where they stood. One that somebody moves or removes while an agent
 //! or a suite is at work is the storage's fault and no work of theirs, whatever they make of it.
 
-use super::run::Run;
 use crate::cause::{Bail, Cause};
-use crate::machine::Effect;
-use crate::role::Role;
 use crate::storage;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -33,7 +30,7 @@ fn stands(folder: &Path, opened: &File) -> bool {
 
 impl Standing {
     /// Those that are there.
-    fn now(folders: Vec<PathBuf>) -> Standing {
+    pub(super) fn now(folders: Vec<PathBuf>) -> Standing {
         let opened = |folder: PathBuf| open(&folder).map(|file| (folder, file));
         Standing(folders.into_iter().filter_map(opened).collect())
     }
@@ -56,24 +53,6 @@ impl Standing {
             );
             Bail::new(Cause::StorageFailed, said)
         })
-    }
-}
-
-impl Run<'_> {
-    /// The folders that nobody has any business to take away during an effect. A developer that removes `.tdd/` is told
-    /// so, and goes on.
-    pub(super) fn what_stands(&self, effect: &Effect) -> Standing {
-        // Whoever writes objects makes it again, or what looks like it.
-        let mut folders = vec![self.repo.git2().commondir().to_owned()];
-        let (own, tdd) = (self.tree.path().to_owned(), self.tree.tdd());
-        match effect {
-            Effect::Launch(leaf) if leaf.role == Role::Developer => folders.push(own),
-            Effect::Launch(_) | Effect::Check(_) | Effect::Prove(_) | Effect::Accept => {
-                folders.extend([own, tdd.join("runs"), tdd]);
-            }
-            _ => {}
-        }
-        Standing::now(folders)
     }
 }
 
