@@ -26,6 +26,7 @@
 
 mod end;
 mod launch;
+mod mountinfo;
 mod order;
 mod outcome;
 mod output;

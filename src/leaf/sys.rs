@@ -320,18 +320,57 @@ pub(super) fn try_seals(seals: &Seals) -> io::Result<()> {
     }
 }
 
-/// Privileges of root that reach around file rules: mounts, raw devices, kernel modules, device files, files by number, and
-/// other processes' memory. (linux/capability.h)
+/// The privileges of root that a confined leaf keeps: those that container engines leave by default, without device files.
+/// All others reach around its rules (mounts, raw devices, files by number, other processes' memory) or do what no file
+/// rule speaks of (the clock, a restart, the network's set-up). (linux/capability.h)
 #[cfg(target_os = "linux")]
-const AROUND_FILES: [libc::c_ulong; 7] = [
-    21, // CAP_SYS_ADMIN
-    17, // CAP_SYS_RAWIO
-    16, // CAP_SYS_MODULE
-    27, // CAP_MKNOD
-    2,  // CAP_DAC_READ_SEARCH
-    38, // CAP_PERFMON: reads of environments and maps, without being asked for
-    39, // CAP_BPF
+const KEPT: [libc::c_ulong; 13] = [
+    0,  // CAP_CHOWN
+    1,  // CAP_DAC_OVERRIDE
+    3,  // CAP_FOWNER
+    4,  // CAP_FSETID
+    5,  // CAP_KILL
+    6,  // CAP_SETGID
+    7,  // CAP_SETUID
+    8,  // CAP_SETPCAP
+    10, // CAP_NET_BIND_SERVICE
+    13, // CAP_NET_RAW
+    18, // CAP_SYS_CHROOT
+    29, // CAP_AUDIT_WRITE
+    31, // CAP_SETFCAP
 ];
+
+/// Drops what is not `KEPT` from all that this process starts; allocates nothing.
+#[cfg(target_os = "linux")]
+fn drop_privileges() -> io::Result<()> {
+    for capability in (0..64).filter(|c| !KEPT.contains(c)) {
+        // Fails without the privilege to drop any: then there is none to drop. And for those that this kernel lacks.
+        // SAFETY: takes numbers, touches no memory of ours.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+    }
+    // SAFETY: as above.
+    unsafe {
+        libc::prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_CLEAR_ALL,
+            0,
+            0,
+            0,
+        )
+    };
+    // What is inheritable comes back to root when it runs a program, bounds or not (capabilities(7)).
+    // struct __user_cap_header_struct: version 3, this process. Then twice effective, permitted, inheritable.
+    let mut header = [0x2008_0522_u32, 0];
+    let mut sets = [0u32; 6];
+    // SAFETY: both have the size that this version has, and outlive the call.
+    Errno::result(unsafe {
+        libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr())
+    })?;
+    (sets[2], sets[5]) = (0, 0);
+    // SAFETY: as above.
+    Errno::result(unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr()) })?;
+    Ok(())
+}
 
 /// Has the program start in a sandbox. The caller must be single-threaded.
 #[cfg(target_os = "linux")]
@@ -348,17 +387,7 @@ pub(super) fn confined(
             if let Some(seals) = &seals {
                 seals.enter()?;
             }
-            for capability in AROUND_FILES {
-                // Fails without the privilege to drop any: then there is none to drop.
-                libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
-            }
-            libc::prctl(
-                libc::PR_CAP_AMBIENT,
-                libc::PR_CAP_AMBIENT_CLEAR_ALL,
-                0,
-                0,
-                0,
-            );
+            drop_privileges()?;
             let rules = rules.take().ok_or(Errno::EINVAL)?;
             let status = rules.restrict_self().map_err(|_| Errno::EPERM)?;
             match status.ruleset {

@@ -63,7 +63,7 @@ fn a_test_that_passes_at_once_can_be_made_to_fail_instead() {
 #[test]
 fn without_a_patch_that_breaks_it_the_test_proves_nothing() {
     let scene = Scene::new();
-    let count = scene.path("count");
+    let count = scene.note("count");
     let patches = [
         // It changes the test, not the code.
         "diff --git a/tests/again.sh b/tests/again.sh\n--- a/tests/again.sh\n+++ b/tests/again.sh\n@@ -1 +1 @@\n-. src/lib.sh; [ \"$(greet)\" = hello ]\n+false\n",

@@ -33,7 +33,7 @@ fn only_the_unfinished_is_undone(scene: &Scene, subjects: &[&str]) {
 
 #[test]
 fn red_has_four_attempts_and_a_rerun_has_four_more() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.agent(&Agent {
         verify: REJECT.to_owned(),
         red: format!(
@@ -65,7 +65,7 @@ fn red_has_four_attempts_and_a_rerun_has_four_more() {
 
 #[test]
 fn green_has_four_attempts_and_the_approved_red_outlives_them() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.agent(&Agent {
         green: "echo \"# $VERI_ATTEMPT\" >> src/lib.sh".to_owned(),
         ..Agent::default()
@@ -103,7 +103,7 @@ fn green_has_four_attempts_and_the_approved_red_outlives_them() {
 
 #[test]
 fn a_leaf_that_is_stuck_three_times_ends_the_run_and_spends_no_revision() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.agent(&Agent {
         red: "echo half > tests/half.sh; sleep 1000".to_owned(),
         ..Agent::default()
@@ -140,7 +140,7 @@ fn a_leaf_that_is_stuck_three_times_ends_the_run_and_spends_no_revision() {
 
 #[test]
 fn a_stuck_verifier_spends_its_own_retries() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     // Whoever does what it should has as long as it takes.
     scene.agent(&Agent {
         verify: "kill -9 $$".to_owned(),
@@ -193,7 +193,7 @@ fn a_spent_refactor_drops_its_change_and_the_step_stands() {
             ["could not be read", "the suite fails"],
         ),
     ] {
-        let scene = Scene::new();
+        let scene = Scene::unconfined();
         scene.write(".veri.toml", "[limits]\nrevisions = 1\nstuck_retries = 1\n");
         scene.agent(&Agent {
             refactor: format!("case \"$VERI_STEP\" in greet*) {first};; *) {second};; esac"),
@@ -238,7 +238,7 @@ fn a_spent_refactor_drops_its_change_and_the_step_stands() {
 
 #[test]
 fn all_budgets_are_renewed_on_request() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     let fails = Agent {
         red: "[ $VERI_ATTEMPT -lt 3 ] || { echo '{\"needs_user\":\"Which greeting?\"}'; exit; }\necho \"# $VERI_ATTEMPT\" >> src/lib.sh".to_owned(),
         ..Agent::default()
@@ -266,7 +266,7 @@ fn all_budgets_are_renewed_on_request() {
 
 #[test]
 fn answers_that_cannot_be_read_are_asked_again_once() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.agent(&Agent {
         plan: "echo let me think".to_owned(),
         ..Agent::default()
@@ -303,7 +303,7 @@ fn answers_that_cannot_be_read_are_asked_again_once() {
 
 #[test]
 fn no_time_at_all_ends_the_run_at_a_leafs_boundary() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.write(".veri.toml", "[limits]\nwall_minutes = 0\n");
     scene
         .tdd(&[])
@@ -317,7 +317,7 @@ fn no_time_at_all_ends_the_run_at_a_leafs_boundary() {
 
 #[test]
 fn a_stuck_relaunch_is_told_what_was_refused_before_and_where_its_unfinished_work_is() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     let prompts = scene.agent_keeping_prompts(&Agent {
         red: format!(
             "case $VERI_STEP-$LAUNCHES in greet*-1) echo : > tests/name.sh;; greet*-2) echo half > tests/half.sh; sleep 1000;; \

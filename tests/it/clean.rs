@@ -68,7 +68,7 @@ fn a_worktree_in_which_a_leaf_still_runs_is_kept_and_then_its_work_and_its_journ
 
 #[test]
 fn an_edit_of_the_ledger_that_is_in_no_commit_survives_the_cleaning() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.tdd(&["--plan-only"]).expect(0);
     let ledger = scene.worktree().join(".tdd/issue-42.md");
     let edited = fs::read_to_string(&ledger).unwrap() + "\nA note of mine.\n";
@@ -82,7 +82,7 @@ fn an_edit_of_the_ledger_that_is_in_no_commit_survives_the_cleaning() {
 
 #[test]
 fn a_worktree_that_is_made_anew_is_furnished_anew() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.write(".gitignore", "deps/\n");
     scene.write(
         ".veri.toml",
@@ -139,4 +139,23 @@ fn what_stays_of_a_finished_run_is_named_with_what_removes_it() {
     assert!(status.contains("no run is known here"), "{status}");
     assert_eq!(refs(), "");
     scene.tdd(&["--here"]).expect(0);
+}
+
+#[test]
+fn a_ground_in_use_is_not_said_to_be_removed_by_a_flag_that_leaves_it_alone() {
+    let scene = plain();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let home = scene.worktree();
+    let home = home.ancestors().nth(2).unwrap();
+    let held = veri::ground::Ground::acquire(home, veri::ground::Kind::Check).unwrap();
+    for flags in [&[][..], &["--grounds"]] {
+        let ran = scene.veri(&[&["clean"], flags].concat()).expect(0);
+        let line = ran.out.lines().find(|l| l.starts_with("kept     ground"));
+        let line = line.unwrap_or_else(|| panic!("{}", ran.out));
+        assert!(
+            line.contains("in use") && !line.contains("--grounds"),
+            "{line}"
+        );
+    }
+    assert!(held.path().exists());
 }

@@ -199,7 +199,7 @@ fn a_file_that_a_person_saves_while_a_verifier_works_survives_the_run_and_is_not
 
 #[test]
 fn before_the_next_developer_a_persons_file_ends_the_run_and_lies_where_it_lay() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.agent(&noting(Agent::default()));
     let notes = scene.repo().join("notes.txt");
     let ran = meanwhile(&scene, || scene.write("notes.txt", "mine\n"));

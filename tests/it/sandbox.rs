@@ -22,7 +22,7 @@ fn a_hostile_verifier_reads_nothing_of_the_work_writes_nowhere_and_signals_nobod
         return;
     }
     let scene = Scene::new();
-    scene.configure("");
+    scene.configure_alone("");
     let (repo, state) = (scene.repo(), scene.path("state"));
     let (r, s) = (repo.display(), state.display());
     let home = scene.path("home").display().to_string();
@@ -149,9 +149,38 @@ fn a_hostile_verifier_reads_nothing_of_the_work_writes_nowhere_and_signals_nobod
     }
 }
 
+#[test]
+fn a_verifier_that_puts_a_pipe_or_a_link_in_the_place_of_its_output_holds_nobody() {
+    let leads = |put: &str, config: &str| {
+        let scene = Scene::new();
+        scene.configure(config);
+        let once = scene.note("once").display().to_string();
+        let victim = scene.path("home/victim");
+        fs::write(&victim, "the person's own").unwrap();
+        scene.agent(&Agent {
+            verify: format!(
+                "if ! [ -e {once} ]; then touch {once}; cd \"$TMPDIR/../leaf\" && rm -f out err && {}; fi\n{APPROVE}",
+                put.replace("VICTIM", &victim.display().to_string())
+            ),
+            ..Agent::default()
+        });
+        let ran = scene.tdd(&[]).expect(0);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "the person's own");
+        assert!(!scene.worktree().join(".tdd/verify-red.out").is_symlink());
+        ran.out.contains("no verdict")
+    };
+    for put in ["mkfifo out err", "ln -s VICTIM out && ln -s VICTIM err"] {
+        // Without a sandbox it can; then it has given no answer, and is asked again.
+        assert!(leads(put, "sandbox = \"off\"\n"), "{put}");
+        if kernel::landlock().is_some() {
+            assert!(!leads(put, ""), "{put}");
+        }
+    }
+}
+
 /// A scene without a sandbox whose verifier rejects with the names of the moves that succeeded.
 fn fresh(moves: &[(&str, String)]) -> Scene {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     scene.agent(&Agent {
         verify: format!(
             "{}\nprintf '%s\\n' \"{{\\\"nonce\\\":\\\"$VERI_NONCE\\\",\\\"verdict\\\":\\\"reject\\\",\\\"reasons\\\":[\\\"$(cat report)\\\"]}}\"",
@@ -337,7 +366,7 @@ fn more_folders_can_be_opened_and_none_that_is_closed() {
     let scene = Scene::new();
     let cache = scene.path("home/.cache/tool");
     fs::create_dir_all(&cache).unwrap();
-    scene.configure("sandbox_write = [\"~/.cache/tool\", \"~/.not-there\"]\n");
+    scene.configure_alone("sandbox_write = [\"~/.cache/tool\", \"~/.not-there\"]\n");
     scene.agent(&Agent {
         verify: format!("echo x > \"$HOME/.cache/tool/$VERI_LAUNCH\" && {APPROVE}"),
         ..Agent::default()
@@ -347,7 +376,7 @@ fn more_folders_can_be_opened_and_none_that_is_closed() {
     assert!(fs::read_dir(&cache).unwrap().count() >= 4);
     for closed in ["../", ".", ".git/hooks", "/"] {
         let scene = Scene::new();
-        scene.configure(&format!("sandbox_write = [\"{closed}\"]\n"));
+        scene.configure_alone(&format!("sandbox_write = [\"{closed}\"]\n"));
         scene.tdd(&[]).bails("needs-user").says("(sandbox_write)");
     }
 }
@@ -369,7 +398,7 @@ fn the_suites_of_cargo_and_npm_run_in_a_verifiers_sandbox() {
         return;
     }
     let scene = Scene::new();
-    scene.configure("");
+    scene.configure_alone("");
     scene.write(
         "Cargo.toml",
         "[package]\nname = \"bank\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[lib]\npath = \"src/lib.rs\"\n",

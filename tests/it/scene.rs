@@ -87,10 +87,17 @@ impl Ran {
 impl Scene {
     /// A repository with a shell library, one test, and issue 42 of two criteria; the good agent.
     pub fn new() -> Scene {
+        let scene = Scene::unconfined();
+        scene.configure("");
+        scene
+    }
+
+    /// The same without a sandbox, for agents that keep notes anywhere.
+    pub fn unconfined() -> Scene {
         Scene::new_in(&std::env::temp_dir())
     }
 
-    /// The same, with everything of it below a folder.
+    /// The same without a sandbox, with everything of it below a folder.
     pub fn new_in(folder: &Path) -> Scene {
         let scene = Scene::bare_in(folder);
         scene.git(&["init", "-q", "-b", "main", "."]);
@@ -109,7 +116,7 @@ impl Scene {
         scene
     }
 
-    /// Folders and nothing else: no repository yet.
+    /// Folders and nothing else: no repository yet, and no sandbox.
     pub fn bare() -> Scene {
         Scene::bare_in(&std::env::temp_dir())
     }
@@ -119,7 +126,7 @@ impl Scene {
             .prefix("veri-scene-")
             .tempdir_in(folder)
             .expect("a folder");
-        for name in ["repo", "home", "state", "forge", "tmp"] {
+        for name in ["repo", "home", "state", "forge", "tmp", "notes"] {
             fs::create_dir(dir.path().join(name)).expect("a folder");
         }
         fs::write(
@@ -131,13 +138,22 @@ impl Scene {
             dir,
             env: Vec::new(),
         };
-        // Most scenes have verifiers keep notes outside, or try the walls that stand without it.
-        scene.configure("sandbox = \"off\"\n");
+        scene.configure_alone("sandbox = \"off\"\n");
         scene
     }
 
-    /// The user's own configuration, in the place of the one before.
+    /// The user's own configuration, in the place of the one before: the sandbox as it is shipped, which also opens the
+    /// folder where agents of every role keep their notes.
     pub fn configure(&self, text: &str) {
+        let notes = self.path("notes");
+        self.configure_alone(&format!(
+            "sandbox_write = [\"{}\"]\n{text}",
+            notes.display()
+        ));
+    }
+
+    /// The user's own configuration without anything that the scene adds.
+    pub fn configure_alone(&self, text: &str) {
         let folder = self.path("home/.config/veri");
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join("config.toml"), text).expect("a file");
@@ -146,6 +162,11 @@ impl Scene {
     /// A path below the scene's folder.
     pub fn path(&self, below: &str) -> PathBuf {
         self.dir.path().join(below)
+    }
+
+    /// A file that agents of every role can write to, and the test reads.
+    pub fn note(&self, name: &str) -> PathBuf {
+        self.path("notes").join(name)
     }
 
     /// The person's checkout.
@@ -210,7 +231,7 @@ impl Scene {
     /// role and launch: `planner-1`, `planner-2`, `verifier-1`.
     pub fn agent_keeping_prompts(&self, agent: &Agent) -> PathBuf {
         self.agent(agent);
-        let folder = self.path("prompts");
+        let folder = self.path("notes/prompts");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder");
         let keep = format!(

@@ -74,7 +74,7 @@ fn records(scene: &Scene) -> PathBuf {
 
 #[test]
 fn services_outlive_every_leaf_suite_and_sweep_and_end_with_the_run() {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     let needs = needs_it(&scene);
     let suite = fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
     scene.write("run-tests.sh", format!("{needs} || exit 9\n{suite}"));

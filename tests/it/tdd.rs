@@ -25,7 +25,7 @@ fn an_issue_becomes_a_draft_pull_request() {
 #[test]
 fn a_reject_is_revised_and_a_stuck_leaf_is_launched_again() {
     let scene = Scene::new();
-    let seen = scene.path("seen");
+    let seen = scene.note("seen");
     scene.agent(&Agent {
         green: format!(
             "if [ ! -e {0}.stuck ]; then touch {0}.stuck; sleep 1000; fi\n{1}",

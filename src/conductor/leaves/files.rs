@@ -1,6 +1,9 @@
 //! The files of one launch: its prompt, and what it wrote.
 
 use crate::leaf::{LaunchId, Records};
+use crate::untrusted;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The files of one launch.
@@ -40,6 +43,13 @@ impl Files {
         Files::at(temp)
     }
 
+    /// What a verifier has as its own folder for temporary files: its prompt and output lie beside it, where it can put
+    /// nothing in their place.
+    pub(super) fn own_temp(&self) -> PathBuf {
+        let beside = self.temp.as_deref().or(self.prompt.parent());
+        beside.unwrap_or(Path::new("")).join("tmp")
+    }
+
     /// Where the answer stands: where it was written, or where that was kept.
     pub(in crate::conductor) fn answer(&self, records: &Records, id: &LaunchId) -> PathBuf {
         match self.stdout.exists() {
@@ -59,9 +69,19 @@ impl Files {
             let to = records.run(id, what);
             // Its shim has linked its output there already: copying a file onto itself would empty it.
             if !to.exists() {
-                // What cannot be kept is not needed to go on.
+                // What cannot be kept is not needed to go on, nor is what was put in its place: a link, a pipe.
                 let new = to.with_extension("new");
-                let _ = std::fs::copy(from, &new).and_then(|_| std::fs::rename(&new, &to));
+                let kept = OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .mode(0o600)
+                    .open(&new)
+                    .and_then(|mut file| untrusted::copy_end(from, u64::MAX, &mut file));
+                let _ = match kept {
+                    Ok(()) => std::fs::rename(&new, &to),
+                    Err(_) => std::fs::remove_file(&new),
+                };
             }
         }
         let _ = std::fs::remove_dir_all(temp);

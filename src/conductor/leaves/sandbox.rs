@@ -171,8 +171,12 @@ impl Run<'_> {
             hidden,
             read: programs
                 .filter(|p| p.is_absolute() && p.is_file())
+                .chain([launch.stdin().to_owned()])
                 .collect(),
-            write: [ground.to_owned(), temp.to_owned()]
+            // Its output itself, which it may open again (/dev/stderr), and not the folder: what veri reads there is what
+            // its shim has opened, and no link or pipe.
+            write: [ground, temp, launch.stdout(), launch.stderr()]
+                .map(Path::to_owned)
                 .into_iter()
                 .chain(self.more_writable())
                 .collect(),

@@ -62,9 +62,10 @@ impl Run<'_> {
         let nonce = agent::fresh_nonce()?;
         let declared = self.declared_with_slot(verify.ground().slot());
         let ready = self.ready()?;
+        let own = files.own_temp();
         let seclusion = Seclusion {
             hidden: &hidden,
-            temp: &temp,
+            temp: &own,
         };
         let place = self.place(&files, verify.path(), deadlines.wall, &declared)?;
         let launch = agent::verifier_launch(
@@ -75,7 +76,7 @@ impl Run<'_> {
             &seclusion,
             &place,
         )?;
-        let launch = self.confine_verifier(launch, verify.path(), &temp)?;
+        let launch = self.confine_verifier(launch, verify.path(), &own)?;
         let outcome = self.run_leaf(
             leaf,
             &launch,

@@ -1,35 +1,8 @@
 //! The same folder under other names: bind mounts, a file system that is mounted twice, subvolumes.
 
+use crate::leaf::mountinfo::Mount;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-
-/// One mount, as `/proc/self/mountinfo` tells (proc_pid_mountinfo(5)).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mount {
-    /// The file system: `major:minor`.
-    device: OsString,
-    /// What of the file system is mounted, from its own root.
-    root: PathBuf,
-    /// Where.
-    at: PathBuf,
-}
-
-/// Reads `mountinfo`; a line that cannot be read says nothing.
-pub(super) fn parse(text: &[u8]) -> Vec<Mount> {
-    let lines = text.split(|b| *b == b'\n');
-    lines
-        .filter_map(|line| {
-            let mut words = line.split(|b| *b == b' ').skip(2);
-            Some(Mount {
-                device: OsStr::from_bytes(words.next()?).to_owned(),
-                root: unescaped(words.next()?),
-                at: unescaped(words.next()?),
-            })
-        })
-        .collect()
-}
 
 /// The folders, and every other path by which they or a part of them can be reached as things are mounted.
 pub(super) fn with_aliases(folders: &BTreeSet<PathBuf>, mounts: &[Mount]) -> BTreeSet<PathBuf> {
@@ -69,33 +42,10 @@ fn joined(base: &Path, rest: &Path) -> PathBuf {
     base.iter().chain(rest.iter()).collect()
 }
 
-/// Blanks, tabs, line ends and backslashes stand as octal numbers.
-fn unescaped(word: &[u8]) -> PathBuf {
-    let mut plain = Vec::with_capacity(word.len());
-    let mut at = 0;
-    while at < word.len() {
-        let digits = word.get(at + 1..at + 4).filter(|_| word[at] == b'\\');
-        let value = digits.and_then(|d| {
-            let text = std::str::from_utf8(d).ok()?;
-            u8::from_str_radix(text, 8).ok()
-        });
-        match value {
-            Some(byte) => {
-                plain.push(byte);
-                at += 4;
-            }
-            None => {
-                plain.push(word[at]);
-                at += 1;
-            }
-        }
-    }
-    PathBuf::from(OsString::from_vec(plain))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::mountinfo::parse;
 
     const TABLE: &[u8] = b"\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -140,15 +90,5 @@ a line that says nothing
     fn a_folder_that_is_mounted_once_has_one_name() {
         assert_eq!(of("/etc"), ["/etc"]);
         assert_eq!(of("/data/other"), ["/data/other"]);
-    }
-
-    #[test]
-    fn paths_with_blanks_and_backslashes_are_read() {
-        assert_eq!(
-            unescaped(b"/a\\040b\\134c\\011"),
-            PathBuf::from("/a b\\c\t")
-        );
-        assert_eq!(unescaped(b"/a\\9\\04"), PathBuf::from("/a\\9\\04"));
-        assert_eq!(unescaped(b"\\777"), PathBuf::from("\\777"));
     }
 }

@@ -3,6 +3,7 @@
 use super::mounts;
 use super::siblings::visible;
 use super::{Confined, Offer, Sandbox, offer};
+use crate::leaf::mountinfo;
 use crate::leaf::sys::{self, Seals};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -181,7 +182,7 @@ fn allowed(sandbox: &Sandbox, rights: &Rights) -> io::Result<Vec<(PathBuf, Allow
         .iter()
         .map(|p| real(p))
         .collect::<Result<_, _>>()?;
-    let hidden = mounts::with_aliases(&hidden, &mounts::parse(&fs::read("/proc/self/mountinfo")?));
+    let hidden = mounts::with_aliases(&hidden, &mountinfo::list()?);
     let mut all = Vec::new();
     let mut closed = hidden.clone();
     if !hidden.is_empty() {

@@ -7,6 +7,7 @@
 //! A process can leave the group only for another that its user may write to: then it is still a descendant.
 
 use super::process::Handle;
+use crate::leaf::mountinfo::{self, Mount};
 use crate::leaf::spec::LaunchId;
 use nix::unistd::Pid;
 use std::fs;
@@ -33,7 +34,7 @@ pub(in crate::leaf) struct Group {
 impl Group {
     /// Where a group of the launch could be made; None where the system has none, or it is not this user's to divide.
     pub(in crate::leaf) fn place(launch: &LaunchId) -> Option<Group> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let mounts = mountinfo::list().ok()?;
         let own = own_group(&mounts, &fs::read_to_string("/proc/self/cgroup").ok()?)?;
         (is_cgroup2(&own) && is_delegated(&own)).then(|| Group {
             path: own.join(format!("{PREFIX}{launch}")),
@@ -166,30 +167,13 @@ fn pids(path: &Path) -> Vec<Pid> {
 }
 
 /// The folder of the group that a process is in, by its `mountinfo` and `cgroup` (proc_pid_mountinfo(5), cgroups(7)).
-fn own_group(mounts: &str, cgroup: &str) -> Option<PathBuf> {
+fn own_group(mounts: &[Mount], cgroup: &str) -> Option<PathBuf> {
     let own = cgroup.lines().find_map(|l| l.strip_prefix("0::"))?;
     if own.split('/').any(|part| part == "..") {
         return None; // outside of what this cgroup namespace shows
     }
-    mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        if !kind.starts_with("cgroup2 ") {
-            return None;
-        }
-        let mut fields = place.split(' ').skip(3);
-        let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
-        let below = Path::new(own).strip_prefix(root).ok()?;
-        Some(Path::new(&point).join(below))
-    })
-}
-
-/// Blanks and the like stand as octal numbers in `mountinfo`.
-fn unescaped(field: &str) -> String {
-    let plain = [(r"\040", " "), (r"\011", "\t"), (r"\012", "\n")];
-    let text = plain
-        .iter()
-        .fold(field.to_owned(), |text, (from, to)| text.replace(from, to));
-    text.replace(r"\134", r"\")
+    let mut groups = mounts.iter().filter(|m| m.kind == "cgroup2");
+    groups.find_map(|m| Some(m.at.join(Path::new(own).strip_prefix(&m.root).ok()?)))
 }
 
 /// On a machine with both versions a folder can be made beside version 1's as well: it is no group.
@@ -227,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_own_group_is_found_on_a_machine_with_both_versions() {
-        let of = |mounts, cgroup| own_group(mounts, cgroup);
+        let of = |mounts: &str, cgroup| own_group(&mountinfo::parse(mounts.as_bytes()), cgroup);
         let found = of(HYBRID, "4:memory:/elsewhere\n0::/user.slice/a b\n");
         assert_eq!(
             found.unwrap(),

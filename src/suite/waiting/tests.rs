@@ -222,6 +222,16 @@ fn words_that_any_run_ends_with_count_only_of_a_process_that_was_told_to_watch()
         (&["bun", "test"], "Ran 1 test across 1 file. [7.00ms]\n"),
         (&["python3", "pytest"], "==== 1 passed in 0.01s ====\n"),
         (&["make"], "[Command was successful]\n"),
+        // Another program, that watches beside it.
+        (
+            &["node", "/p/node_modules/.bin/webpack", "--watch"],
+            "Ran all test suites.\n",
+        ),
+        (&["tsc", "--watch"], "# duration_ms 12\n"),
+        (
+            &["python3", "/usr/bin/pytest", "/p/pytest-watch"],
+            "==== 1 passed in 0.01s ====\n",
+        ),
     ] {
         let mut suite = Suite::new(arguments);
         suite.prints(output);

@@ -14,7 +14,7 @@ use std::fs;
 
 /// A scene whose agent leaves a trace when it is launched: in preflight it never is.
 fn scene() -> Scene {
-    let scene = Scene::new();
+    let scene = Scene::unconfined();
     watch_launches(&scene);
     scene
 }
