@@ -57,6 +57,10 @@ impl ToolOutput {
         self.end == ToolEnd::Code(0)
     }
 
+    fn is_its_own_end(&self) -> bool {
+        matches!(self.end, ToolEnd::Code(_))
+    }
+
     /// Standard output as text, without the last newline; bytes that are not UTF-8 are replaced.
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout)
@@ -73,13 +77,13 @@ impl ToolOutput {
 }
 
 /// A tool call to be made. Standard input is empty unless given.
-#[derive(Debug)]
 pub struct Tool {
     command: Command,
     stdin: Option<Vec<u8>>,
     deadline: Duration,
     kept: Option<usize>,
     sweeping: bool,
+    cut_off: Option<Box<dyn FnOnce() -> String>>,
 }
 
 impl Tool {
@@ -96,6 +100,7 @@ impl Tool {
             deadline: DEFAULT_DEADLINE,
             kept: None,
             sweeping: false,
+            cut_off: None,
         }
     }
 
@@ -162,6 +167,13 @@ impl Tool {
         self
     }
 
+    /// Does this when the call was killed, by its deadline or by anybody, and nothing of its group lives any more; what
+    /// it says is added to the call's standard error.
+    pub fn if_cut_off(mut self, act: impl FnOnce() -> String + 'static) -> Tool {
+        self.cut_off = Some(Box::new(act));
+        self
+    }
+
     /// Runs the call to its end or its deadline; whatever it left in its process group is ended.
     ///
     /// # Errors
@@ -175,9 +187,16 @@ impl Tool {
         if let Some(launch) = &launch {
             self.command.env(leaf::LAUNCH_VAR, launch.as_str());
         }
-        let result = self.run_in_group();
+        let cut_off = self.cut_off.take();
+        let mut result = self.run_in_group();
         if let Some(launch) = &launch {
             leaf::sweep_launch(launch);
+        }
+        if let Some(act) = cut_off.filter(|_| !result.as_ref().is_ok_and(|o| o.is_its_own_end())) {
+            let said = act();
+            if let Ok(out) = &mut result {
+                out.stderr.extend_from_slice(said.as_bytes());
+            }
         }
         result
     }

@@ -4,6 +4,7 @@ use crate::cause::{Bail, Cause};
 use crate::leaf::AlreadyRunning;
 use crate::machine::Effect;
 use crate::storage;
+use crate::suite::SuiteEnd;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,23 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("a stop request of mode now ended a suite")]
 pub(super) struct StoppedInSuite;
+
+/// What ended a command that so has answered nothing: a stop request, or somebody else's signal.
+pub(super) fn cut_off(command: &str, end: &SuiteEnd) -> Option<anyhow::Error> {
+    match end {
+        SuiteEnd::Stopped => Some(StoppedInSuite.into()),
+        SuiteEnd::KilledExternal { signal } => Some(killed(command, *signal)),
+        _ => None,
+    }
+}
+
+/// The bail of a command that somebody else ended.
+pub(super) fn killed(command: &str, signal: i32) -> anyhow::Error {
+    let said = format!(
+        "`{command}` was ended by signal {signal} that was not veri's; run again to go on."
+    );
+    Bail::new(Cause::KilledExternal, said).into()
+}
 
 /// The ground's dependencies could not be made for a tree: on the base a question, on a candidate its fault.
 #[derive(Debug, thiserror::Error)]

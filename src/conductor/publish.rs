@@ -1,6 +1,6 @@
 //! The end of a run in which every step is ticked: acceptance, the push, and the draft pull request.
 
-use super::failures::StoppedInSuite;
+use super::failures::{StoppedInSuite, cut_off, killed};
 use super::proving::suites::Recall;
 use super::run::Run;
 use super::telling::facts::unserved;
@@ -38,13 +38,7 @@ impl Run<'_> {
             match &run.end {
                 SuiteEnd::Passed => {}
                 SuiteEnd::Stopped => return Err(StoppedInSuite.into()),
-                SuiteEnd::KilledExternal { signal } => {
-                    let said = format!(
-                        "`{}` was ended by signal {signal} that was not veri's; run again.",
-                        run.command
-                    );
-                    return Err(Bail::new(Cause::KilledExternal, said).into());
-                }
+                SuiteEnd::KilledExternal { signal } => return Err(killed(&run.command, *signal)),
                 end => {
                     let tail = crate::untrusted::of_log(&run.log, self.settings.tail_bytes());
                     let said = format!(
@@ -164,9 +158,9 @@ impl Run<'_> {
     fn suite_passes(&mut self, tree: Oid) -> Result<bool> {
         let tree = crate::git::tree::without_tdd(self.tree.git2(), tree)?;
         let run = self.suite_as(tree, What::Suite, Recall::Passes)?;
-        match run.end {
-            SuiteEnd::Stopped => Err(StoppedInSuite.into()),
-            end => Ok(end == SuiteEnd::Passed),
+        match cut_off(&run.command, &run.end) {
+            Some(error) => Err(error),
+            None => Ok(run.passed()),
         }
     }
 }

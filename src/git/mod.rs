@@ -9,6 +9,7 @@
 
 mod base;
 mod commit;
+mod cut_off;
 mod guard;
 mod hold;
 mod hook;

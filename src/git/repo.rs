@@ -1,6 +1,7 @@
 //! The person's repository: what must hold of it before anything is done (preflight 1), and what is in
 //! the way of working in the checkout itself (preflight 3).
 
+use super::cut_off::Own;
 use super::run::{self, Git};
 use crate::cause::Bail;
 use anyhow::{Context, Result};
@@ -93,13 +94,14 @@ impl Repo {
             path.canonicalize()
                 .with_context(|| format!("{} cannot be resolved", path.display()))
         };
+        let common_dir = canonical(common)?;
         Ok(Repo {
-            git: git.at(&checkout),
+            git: git.at(&checkout).owning(Own::new(&common_dir, None)),
             env: env.to_vec(),
             git2,
             checkout,
             git_dir: canonical(git_dir)?,
-            common_dir: canonical(common)?,
+            common_dir,
         })
     }
 
@@ -230,21 +232,15 @@ pub(super) fn open(dir: &Path) -> Result<Repository> {
 }
 
 fn check_version(git: &Git) -> Result<()> {
-    let out = match git.read(["version"]).run() {
-        Ok(out) => out,
-        Err(e) if e.kind() == io::ErrorKind::NotFound && git.dir().is_dir() => {
-            return Err(Bail::needs_user(
-                "There is no `git` on PATH. Install git 2.38 or newer and run again.",
-            )
-            .into());
+    let asked = run::run(git.read(["version"]), "asking git for its version");
+    let out = asked.map_err(|error| {
+        let why = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if why == Some(io::ErrorKind::NotFound) && git.dir().is_dir() {
+            let said = "There is no `git` on PATH. Install git 2.38 or newer and run again.";
+            return Bail::needs_user(said).into();
         }
-        Err(e) => {
-            return Err(anyhow::Error::new(e).context(format!(
-                "`git version` cannot be run in {}",
-                git.dir().display()
-            )));
-        }
-    };
+        error
+    })?;
     let said = out.stdout_text();
     match version(&said) {
         Some(found) if found >= OLDEST => Ok(()),

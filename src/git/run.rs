@@ -1,5 +1,6 @@
 //! How the `git` program is called: its environment, and what its failures mean.
 
+use super::cut_off::Own;
 use crate::cause::{Bail, Cause};
 use crate::storage;
 use crate::tool::{Tool, ToolEnd, ToolOutput};
@@ -48,6 +49,8 @@ const HOOK_OUTPUT: usize = 512 * 1024;
 pub(super) struct Git {
     dir: PathBuf,
     env: Vec<(OsString, OsString)>,
+    /// Where calls that are killed may leave locks.
+    own: Option<Own>,
 }
 
 impl Git {
@@ -56,7 +59,14 @@ impl Git {
         Git {
             dir: dir.into(),
             env: env.to_vec(),
+            own: None,
         }
+    }
+
+    /// The same git, which leaves no locks at veri's own places when it is killed.
+    pub(super) fn owning(mut self, own: Own) -> Git {
+        self.own = Some(own);
+        self
     }
 
     /// The same git in another folder.
@@ -90,6 +100,14 @@ impl Git {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
     }
 
+    /// A call that may write, and leaves no lock of its own however it ends.
+    fn writing_call(&self) -> Tool {
+        match &self.own {
+            Some(own) => self.bare_call().if_cut_off(own.undoing()),
+            None => self.bare_call(),
+        }
+    }
+
     /// A call that only reads, and takes no lock.
     pub(super) fn read<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Tool {
         self.bare_call()
@@ -101,7 +119,7 @@ impl Git {
     /// A call of veri's own bookkeeping, which is nobody's business: no hook runs, nothing is packed in
     /// the background, line endings that cannot be turned back are no reason to stop.
     pub(super) fn quiet<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Tool {
-        self.bare_call()
+        self.writing_call()
             .args([
                 "-c",
                 "core.hooksPath=/dev/null",
@@ -131,7 +149,7 @@ impl Git {
     /// Agents that keep secrets (gpg's, ssh's, git's credential cache) are not hit: the probe of preflight and the
     /// fetch before it, which are not swept, are the first to need one and start it.
     pub(super) fn with_hooks<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Tool {
-        self.bare_call()
+        self.writing_call()
             .keep_at_most(HOOK_OUTPUT)
             .sweeping()
             .args([

@@ -1,6 +1,7 @@
 //! The working tree in which veri works: a linked one of its own, or the checkout (`--here`).
 
 use super::base::{branch_tip, issue_branch_name};
+use super::cut_off::Own;
 use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
 use super::tree::{OWN_CONFIG, TDD};
@@ -88,8 +89,9 @@ impl WorkTree {
             .path()
             .canonicalize()
             .with_context(|| format!("{} cannot be found", git2.path().display()))?;
+        let own = Own::new(repo.common_dir(), linked.then_some(&git_dir));
         Ok(WorkTree {
-            git: Git::new(&path, &repo.env),
+            git: Git::new(&path, &repo.env).owning(own),
             git2,
             stem: git_dir.join("veri"),
             git_dir,

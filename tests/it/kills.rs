@@ -169,3 +169,54 @@ fn parent_of(pid: u32) -> u32 {
     let after = stat.rsplit_once(") ").unwrap().1;
     after.split(' ').nth(1).unwrap().parse().unwrap()
 }
+
+#[test]
+fn whichever_command_of_a_ground_somebody_kills_nobody_is_said_to_have_asked_for_a_stop() {
+    let scene = plain();
+    let d = scene.path("").display().to_string();
+    // `kill-…` is taken by the run that it kills: its shell or its shim.
+    let deadly = |what: &str| format!("rm '{d}/kill-{what}'; kill -9 $PPID; exec sleep 1000");
+    let tests = std::fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
+    scene.write("notes.md", "one\n");
+    scene.write(
+        "run-tests.sh",
+        format!(
+            "if [ -e '{d}/kill-isolation' ] && ! grep -q greet src/lib.sh; then {}; fi\n\
+             if [ -e '{d}/kill-merged' ] && grep -q two notes.md; then {}; fi\n{tests}",
+            deadly("isolation"),
+            deadly("merged")
+        ),
+    );
+    scene.write(
+        ".veri.toml",
+        format!("[ground]\nsetup = [\"if [ -e '{d}/kill-setup' ]; then rm '{d}/kill-setup'; kill -9 $$; fi\"]\n"),
+    );
+    scene.commit_all("deadly tests");
+    let kills = |what: &str| {
+        let mark = scene.path(&format!("kill-{what}"));
+        std::fs::write(&mark, "").unwrap();
+        let ran = scene.tdd(&[]);
+        assert!(!mark.exists(), "{what}: {ran:?}");
+        let ran = ran.bails("killed-external");
+        assert!(!ran.err.contains("stopped"), "{what}: {ran:?}");
+        scene.nothing_is_left_running();
+    };
+    kills("setup");
+    kills("isolation");
+    // The base moves on while the run is at work: what both come to is tried before the pull request.
+    scene.hold("verifier-green");
+    let run = start(&scene, &[]);
+    scene.begun("verifier-green");
+    scene.write("notes.md", "two\n");
+    scene.commit_all("the base moves");
+    std::fs::write(scene.path("kill-merged"), "").unwrap();
+    scene.let_go("verifier-green");
+    wait(run).bails("killed-external");
+    assert!(!scene.path("kill-merged").exists());
+    // A trial that was cut off is no result: nothing of it is told in the pull request.
+    assert!(scene.pull().is_none());
+    scene.tdd(&[]).expect(0);
+    is_finished(&scene);
+    let pull = scene.pull().unwrap();
+    assert!(!pull.contains("does not pass"), "{pull}");
+}

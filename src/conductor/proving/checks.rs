@@ -5,12 +5,12 @@ use super::suites::Recall;
 use crate::agent;
 use crate::cause::{Bail, Cause};
 use crate::check::{self, Ask as CheckAsk, Breaks, Evidence, Outcome, RedRules, What};
-use crate::conductor::failures::{SetupFailed, StoppedInSuite};
+use crate::conductor::failures::{SetupFailed, StoppedInSuite, cut_off, killed};
 use crate::conductor::leaves::oid;
 use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::git::tree;
-use crate::ground::command::{Ended, Launch, shell};
+use crate::ground::command::{Launch, shell};
 use crate::ground::isolation::{self, Isolation, IsolationAsk};
 use crate::ground::project::Project;
 use crate::ground::setup::{Setup, SetupAsk};
@@ -128,20 +128,20 @@ impl Run<'_> {
         match ground.setup(&ask, &mut launch)? {
             Setup::Current | Setup::Done => Ok(()),
             Setup::Failed {
-                ended: Ended::Stopped,
-                ..
-            } => Err(StoppedInSuite.into()),
-            Setup::Failed {
                 command,
                 ended,
                 log,
-            } => Err(SetupFailed(format!(
-                "The proving ground could not be set up: `{command}` {}. Say how under [ground] \
-                 setup in .veri.toml.\n{}",
-                SuiteEnd::of(&ended, SETUP_TIMEOUT),
-                crate::untrusted::of_log(&log, self.settings.tail_bytes())
-            ))
-            .into()),
+            } => {
+                let end = SuiteEnd::of(&ended, SETUP_TIMEOUT);
+                Err(cut_off(&command, &end).unwrap_or_else(|| {
+                    let tail = crate::untrusted::of_log(&log, self.settings.tail_bytes());
+                    SetupFailed(format!(
+                        "The proving ground could not be set up: `{command}` {end}. Say how under [ground] \
+                         setup in .veri.toml.\n{tail}"
+                    ))
+                    .into()
+                }))
+            }
         }
     }
 
@@ -188,9 +188,7 @@ impl Run<'_> {
         Err(match &run.end {
             SuiteEnd::Passed => return Ok(()),
             SuiteEnd::Stopped => StoppedInSuite.into(),
-            SuiteEnd::KilledExternal { signal } => {
-                Bail::new(Cause::KilledExternal, format!("The {what} `{command}` was ended by signal {signal} that was not veri's; run again to go on.")).into()
-            }
+            SuiteEnd::KilledExternal { signal } => killed(command, *signal),
             SuiteEnd::Unrunnable { code } => Bail::needs_user(format!(
                 "The {what} `{command}` cannot be run in the proving ground (exit {code}): name another with --test-cmd, \
                  or say under [ground] setup how its tools get there.\n{}",
@@ -266,6 +264,8 @@ impl Run<'_> {
         let command = self.ready()?.test_command.clone();
         let setup = self.ready()?.ground.setup_key().to_owned();
         let base = tree.to_string();
+        // How the trial ended that is not remembered.
+        let mut end = SuiteEnd::Stopped;
         let shown = match isolation::recall(&self.home, &base, &setup, &command) {
             Some(known) => known,
             None => {
@@ -302,7 +302,8 @@ impl Run<'_> {
                         wall: timeout,
                         records: ground.records().to_owned(),
                     };
-                    Ok(SuiteEnd::of(&self.supervise(&launch)?, timeout).trial())
+                    end = SuiteEnd::of(&self.supervise(&launch)?, timeout);
+                    Ok(end.trial())
                 });
                 self.ready = Some(ready);
                 let shown = shown?;
@@ -312,7 +313,9 @@ impl Run<'_> {
         };
         match shown {
             Isolation::Shown => Ok(None),
-            Isolation::Interrupted => Err(StoppedInSuite.into()),
+            Isolation::Interrupted => {
+                Err(cut_off(&command, &end).unwrap_or_else(|| StoppedInSuite.into()))
+            }
             Isolation::NotShown { why } => {
                 self.say(Kind::Preflight, format!("isolation of the proving ground is not shown: {why}"))?;
                 Ok(Some(why))

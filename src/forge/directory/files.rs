@@ -8,6 +8,7 @@ use anyhow::Context;
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -82,16 +83,26 @@ pub(super) fn unusable(path: &Path, why: &str) -> anyhow::Error {
     Bail::needs_user(format!("{} cannot be used: {why}.", path.display())).into()
 }
 
-/// Writes a file whole or not at all, and durably: a crash leaves the old text or the new.
-pub(super) fn write_atomic(path: &Path, text: &str) -> anyhow::Result<()> {
+/// What the names of files begin with that are still being written.
+const UNFINISHED: &str = ".new-";
+
+/// Writes a file whole or not at all, and durably: a crash leaves the old text or the new. What a writer left beside it
+/// that was killed is removed: whoever writes holds the forge's lock, so that nobody else is writing.
+pub(super) fn write_atomic(_held: &Lock, path: &Path, text: &str) -> anyhow::Result<()> {
     check_size(path, text.len())?;
     let writing = |error| failed(error, format!("Writing {}", path.display()));
     let folder = path
         .parent()
         .context("a path of a forge's file has a folder")?;
     fs::create_dir_all(folder).map_err(writing)?;
+    for entry in fs::read_dir(folder).map_err(writing)?.flatten() {
+        if is_unfinished(&entry) {
+            // One that stays is in nobody's way: readers take no hidden file for anything.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
     let mut file = tempfile::Builder::new()
-        .prefix(".new-")
+        .prefix(UNFINISHED)
         // The umask decides, as for any file that a person would create here.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
@@ -100,6 +111,19 @@ pub(super) fn write_atomic(path: &Path, text: &str) -> anyhow::Result<()> {
     file.as_file().sync_all().map_err(writing)?;
     file.persist(path).map_err(|error| writing(error.error))?;
     sync_folder(folder).map_err(writing)
+}
+
+fn is_unfinished(entry: &fs::DirEntry) -> bool {
+    entry
+        .file_name()
+        .as_bytes()
+        .starts_with(UNFINISHED.as_bytes())
+}
+
+/// Whether a folder is there and holds nothing but what a killed writer left.
+pub(super) fn is_begun(folder: &Path) -> bool {
+    let is_left = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|e| is_unfinished(&e));
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_left))
 }
 
 /// Removes a file durably; one that is gone already is fine.

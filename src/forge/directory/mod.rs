@@ -132,7 +132,7 @@ impl DirectoryForge {
         Ok(comments)
     }
 
-    fn write_comment(&self, issue: u64, comment: &Comment) -> anyhow::Result<()> {
+    fn write_comment(&self, lock: &Lock, issue: u64, comment: &Comment) -> anyhow::Result<()> {
         let mut document = Document::of_body(comment.body().to_owned());
         document.set("author", VERI);
         document.set("author_association", "OWNER");
@@ -141,7 +141,7 @@ impl DirectoryForge {
         let path = self
             .comments_path(issue)
             .join(format!("{}.md", comment.id()));
-        write_atomic(&path, &document.render())
+        write_atomic(lock, &path, &document.render())
     }
 
     fn read_pull(&self, number: u64, path: &Path) -> anyhow::Result<Option<(Document, Pull)>> {
@@ -174,7 +174,13 @@ impl DirectoryForge {
         Ok(best)
     }
 
-    fn rewrite_pull(&self, number: u64, title: &str, body: &str) -> anyhow::Result<Pull> {
+    fn rewrite_pull(
+        &self,
+        lock: &Lock,
+        number: u64,
+        title: &str,
+        body: &str,
+    ) -> anyhow::Result<Pull> {
         let path = self.pull_path(number);
         let (mut document, pull) = self.read_pull(number, &path)?.ok_or_else(|| {
             Bail::new(
@@ -193,7 +199,7 @@ impl DirectoryForge {
         }
         document.set("title", title);
         document.body = body.trim_end().to_owned();
-        write_atomic(&path, &document.render())?;
+        write_atomic(lock, &path, &document.render())?;
         Ok(Pull {
             title: title.to_owned(),
             body: document.body,
@@ -227,24 +233,32 @@ impl Forge for DirectoryForge {
                 )
             })?;
         issue.set("source", &source);
-        let _lock = Lock::take(&self.root)?;
+        let lock = Lock::take(&self.root)?;
         let issues = numbered(&self.root.join("issues"), "")?;
+        // A number that a writer had taken who was killed before the issue was there.
+        let mut begun = None;
         for number in issues.keys() {
             let there = read_text(&self.issue_path(*number))?;
+            if there.is_none()
+                && files::is_begun(&self.root.join("issues").join(number.to_string()))
+            {
+                begun = Some(*number);
+            }
             // An issue that cannot be read is not this one; it is named when it is asked for.
             let document = there.and_then(|text| Document::parse(&text).ok().flatten());
             if document.and_then(|d| d.text("source").ok().flatten()) == Some(source.clone()) {
                 return Ok(*number);
             }
         }
-        let number = issues.keys().next_back().map_or(1, |last| last + 1);
-        write_atomic(&self.issue_path(number), &issue.render())?;
+        let next = || issues.keys().next_back().map_or(1, |last| last + 1);
+        let number = begun.unwrap_or_else(next);
+        write_atomic(&lock, &self.issue_path(number), &issue.render())?;
         Ok(number)
     }
 
     fn put_comment(&self, issue: u64, marker: &str, body: &str) -> anyhow::Result<CommentRef> {
         let text = with_marker(marker, body);
-        let _lock = Lock::take(&self.root)?;
+        let lock = Lock::take(&self.root)?;
         if !self.issue_path(issue).is_file() {
             return Err(self.no_issue(issue));
         }
@@ -256,13 +270,13 @@ impl Forge for DirectoryForge {
         let Some(first) = own.next() else {
             let id = comments.last().map_or(1, |last| last.id() + 1);
             let comment = veris_comment(id, now, now, text);
-            self.write_comment(issue, &comment)?;
+            self.write_comment(&lock, issue, &comment)?;
             return Ok(CommentRef { id, changed: true });
         };
         let changed = first.body().trim_end() != text;
         if changed {
             let comment = veris_comment(first.id(), first.created_at(), now, text);
-            self.write_comment(issue, &comment)?;
+            self.write_comment(&lock, issue, &comment)?;
         }
         for double in own {
             files::remove(
@@ -282,12 +296,12 @@ impl Forge for DirectoryForge {
     }
 
     fn open_pull(&self, new: &NewPull) -> anyhow::Result<Pull> {
-        let _lock = Lock::take(&self.root)?;
+        let lock = Lock::take(&self.root)?;
         if let Some(pull) = self
             .pull_of_head(&new.head)?
             .filter(|p| p.state == PullState::Open)
         {
-            return self.rewrite_pull(pull.number, &new.title, &new.body);
+            return self.rewrite_pull(&lock, pull.number, &new.title, &new.body);
         }
         let pulls = numbered(&self.root.join("pulls"), ".md")?;
         let number = pulls.keys().next_back().map_or(1, |last| last + 1);
@@ -299,7 +313,7 @@ impl Forge for DirectoryForge {
         document.set("state", "open");
         document.set("issue", &new.issue.to_string());
         let path = self.pull_path(number);
-        write_atomic(&path, &document.render())?;
+        write_atomic(&lock, &path, &document.render())?;
         Ok(Pull {
             number,
             state: PullState::Open,
@@ -311,8 +325,8 @@ impl Forge for DirectoryForge {
     }
 
     fn update_pull(&self, number: u64, title: &str, body: &str) -> anyhow::Result<Pull> {
-        let _lock = Lock::take(&self.root)?;
-        self.rewrite_pull(number, title, body)
+        let lock = Lock::take(&self.root)?;
+        self.rewrite_pull(&lock, number, title, body)
     }
 
     fn needs_remote(&self) -> bool {

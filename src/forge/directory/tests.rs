@@ -388,3 +388,35 @@ fn of_several_pull_requests_the_open_one_counts_else_the_newest() {
         assert_eq!((found.number, found.state), (number, state));
     }
 }
+
+#[test]
+fn what_a_killed_writer_left_is_counted_by_nobody_and_removed_by_the_next() {
+    let (folder, forge) = issue_1();
+    let left = [
+        "issues/2/.new-a",
+        "issues/1/.new-b",
+        "issues/1/comments/.new-c",
+        "pulls/.new-d",
+    ];
+    for path in left {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "---\nhead: h\n").unwrap();
+    }
+    assert!(forge.comments(1).unwrap().is_empty());
+    assert!(forge.find_pull("h").unwrap().is_none());
+    assert_eq!(forge.put_comment(1, MARKER, "text").unwrap().id, 1);
+    let pull = NewPull {
+        head: "h".into(),
+        base: "main".into(),
+        title: "T".into(),
+        body: "B".into(),
+        draft: true,
+        issue: 1,
+    };
+    assert_eq!(forge.open_pull(&pull).unwrap().number, 1);
+    // The number that it had begun with is free.
+    assert_eq!(forge.file_issue(Path::new("x.md"), b"# T\nB").unwrap(), 2);
+    let stays = left.map(|path| folder.path().join(path).exists());
+    assert_eq!(stays, [false, true, false, false], "{left:?}");
+}

@@ -52,6 +52,18 @@ fn an_old_git_is_refused() {
 }
 
 #[test]
+fn a_git_that_is_killed_when_it_is_asked_for_its_version_is_not_called_an_old_one() {
+    let person = Person::new();
+    let fake = person.root().join("bin/git");
+    put(&fake, "#!/bin/sh\nkill -9 $$\n");
+    crate::executable::executable(&fake);
+    let mut env = person.env.clone();
+    env.push(("PATH".into(), person.root().join("bin").into_os_string()));
+    let said = bail(Repo::discover_with(&person.checkout(), &env));
+    assert_eq!(said.cause, Cause::GitFailed, "{}", said.detail);
+}
+
+#[test]
 fn a_format_that_libgit2_cannot_read_is_said() {
     let person = Person::new();
     let dir = person.root().join("sha256");

@@ -1,6 +1,7 @@
 //! veri's worktree beside the person's checkout.
 
 use super::*;
+use crate::git::run::{self, Git};
 
 #[test]
 fn the_persons_checkout_is_byte_for_byte_what_it_was() {
@@ -152,4 +153,42 @@ fn a_hook_of_the_checkout_does_not_run_when_the_worktree_is_made() {
     let wt = person.worktree();
     assert!(!person.checkout().join(".git/ran").exists());
     assert!(wt.path().join("a.txt").exists());
+}
+
+#[test]
+fn a_git_that_is_killed_while_it_writes_leaves_no_lock_of_its_own_and_takes_nobody_elses() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let admin = wt.git_dir.clone();
+    let others = [admin.join("HEAD.lock"), wt.common_dir.join("index.lock")];
+    for lock in &others {
+        fs::write(lock, "").unwrap();
+    }
+    put(&wt.path().join(".gitattributes"), "* filter=deadly\n");
+    let kill = ["-c", "filter.deadly.clean=kill -9 $PPID", "add", "-A"];
+    let index = admin.join("index.lock");
+    // Without the mechanism it stays: what is killed does hold it.
+    let tool = Git::new(wt.path(), &person.env).quiet(kill);
+    run::must(tool, "adding").unwrap_err();
+    assert!(index.exists());
+    fs::remove_file(&index).unwrap();
+    let said = bail(run::must(wt.git.quiet(kill), "adding"));
+    assert_eq!(said.cause, Cause::GitFailed);
+    assert!(
+        said.detail.contains("the lock that it left is removed")
+            && said.detail.contains("index.lock"),
+        "{}",
+        said.detail
+    );
+    assert!(!index.exists() && others.iter().all(|lock| lock.exists()));
+    // One that refuses by itself has left nothing, and nothing is taken.
+    fs::write(&index, "").unwrap();
+    run::must(wt.git.quiet(["add", "-A"]), "adding").unwrap_err();
+    assert!(index.exists());
+    // In the person's checkout any git may be at work.
+    let here = WorkTree::here(&person.repo()).unwrap();
+    put(&here.path().join(".gitattributes"), "* filter=deadly\n");
+    fs::remove_file(&others[1]).unwrap();
+    run::must(here.git.quiet(kill), "adding").unwrap_err();
+    assert!(others[1].exists());
 }
