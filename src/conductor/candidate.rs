@@ -105,6 +105,7 @@ impl Run<'_> {
             self.found(JOURNAL_TOUCHED.to_owned())?;
         }
         if replaced {
+            self.standing.made_again(self.tree.path());
             self.found(format!(
                 "a link was put in the place of {}: what it leads to was left alone",
                 self.tree.path().display()

@@ -7,6 +7,7 @@ mod again;
 mod branch;
 mod candidate;
 mod commits;
+mod dead_locks;
 mod edited;
 mod failures;
 mod leaves;

@@ -1,7 +1,9 @@
-//! Which room performs which effect.
+//! Which room performs which effect, and what must stand meanwhile.
 
 use super::run::Run;
+use super::standing::Standing;
 use crate::machine::{Effect, Event, Notice};
+use crate::role::Role;
 use anyhow::Result;
 use serde_json::Value;
 
@@ -33,5 +35,21 @@ impl Run<'_> {
         if let Notice::RedStale(tree) = notice {
             self.put_red_aside(tree);
         }
+    }
+
+    /// The folders that nobody has any business to take away during an effect. A developer that removes `.tdd/` is told
+    /// so, and goes on.
+    pub(super) fn what_stands(&self, effect: &Effect) -> Standing {
+        // Whoever writes objects makes it again, or what looks like it.
+        let mut folders = vec![self.repo.git2().commondir().to_owned()];
+        let (own, tdd) = (self.tree.path().to_owned(), self.tree.tdd());
+        match effect {
+            Effect::Launch(leaf) if leaf.role == Role::Developer => folders.push(own),
+            Effect::Launch(_) | Effect::Check(_) | Effect::Prove(_) | Effect::Accept => {
+                folders.extend([own, tdd.join("runs"), tdd]);
+            }
+            _ => {}
+        }
+        Standing::now(folders)
     }
 }

@@ -12,11 +12,8 @@ use crate::plan::Plan;
 use crate::role::{Phase, Role, leaf_name};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-
-/// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
-const CLOCK_SLACK: Duration = Duration::from_secs(1);
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Whether a conductor launches a leaf of this name in the working tree's records: each role, and what is run for them.
 /// Any other is a person's own.
@@ -41,25 +38,6 @@ pub(super) struct Left {
     pub(super) owed: Vec<Effect>,
     /// What is to be said of a configuration that is not the one in force.
     pub(super) changed: Option<String>,
-}
-
-/// Which locks are those of a killed conductor.
-struct DeadLocks {
-    /// Those that its start found and left; None when it was killed before it could say so.
-    before: Option<Vec<PathBuf>>,
-    /// When it began, by the clock of that time.
-    since: SystemTime,
-}
-
-impl DeadLocks {
-    /// Whether it is one of them. What that start found and left is not its own; all else is, whatever the clock has done
-    /// since.
-    fn hold(&self, lock: &Path, changed: SystemTime) -> bool {
-        match &self.before {
-            Some(before) => !before.iter().any(|other| other == lock),
-            None => changed >= self.since,
-        }
-    }
 }
 
 impl Run<'_> {
@@ -165,54 +143,6 @@ impl Run<'_> {
                 rest.first().is_some_and(|l| is(l, "unwound"))
                     && !rest.iter().any(|l| l.fields.contains_key("ending"))
             })
-    }
-
-    /// Ends what git calls of a killed conductor left running (a hook), and says which locks are theirs; None when the last
-    /// start was not killed.
-    fn end_dead_gits(&self) -> Option<DeadLocks> {
-        // `veri leaf` may have told something since, and is no start.
-        let last = self.lines.iter().rev();
-        let mut last = last.filter_map(|l| Some((l, LaunchId::parse(&l.run)?)));
-        let Some((last, run)) = last.next() else {
-            return Some(DeadLocks {
-                before: None,
-                since: SystemTime::UNIX_EPOCH,
-            });
-        };
-        if last.fields.contains_key("ending") {
-            return None;
-        }
-        leaf::sweep_launch(&run);
-        let of_run = || self.lines.iter().filter(|l| l.run == last.run);
-        let mut began =
-            of_run().filter(|l| matches!(l.event, Kind::RunStart | Kind::Resume) && is_input(l));
-        let before = began.next().map(|l| match l.fields.get("locks") {
-            Some(Value::Array(locks)) => locks
-                .iter()
-                .filter_map(Value::as_str)
-                .map(PathBuf::from)
-                .collect(),
-            _ => Vec::new(),
-        });
-        let first = of_run().next();
-        let at = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
-        let millis = at.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
-        let since =
-            SystemTime::UNIX_EPOCH + Duration::from_millis(millis).saturating_sub(CLOCK_SLACK);
-        Some(DeadLocks { before, since })
-    }
-
-    /// Removes the locks that git calls of a killed conductor, or of what it ran, have left.
-    fn remove_dead_locks(&mut self, locks: &DeadLocks) -> Result<()> {
-        let is_its = |lock: &Path, changed| locks.hold(lock, changed);
-        for lock in self.tree.stale_locks(self.issue_number, &is_its)? {
-            let said = format!(
-                "a lock that a killed git left is removed: {}",
-                lock.display()
-            );
-            self.say(Kind::Resume, said)?;
-        }
-        Ok(())
     }
 
     /// The lines that belong to the last input and that a crash kept from being written.
@@ -370,7 +300,7 @@ impl Run<'_> {
     }
 }
 
-fn is_input(line: &Line) -> bool {
+pub(super) fn is_input(line: &Line) -> bool {
     line.fields.contains_key("input")
 }
 

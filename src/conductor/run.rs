@@ -4,6 +4,7 @@ use super::failures::{StoppedInSuite, classify, known_cause, vanished};
 use super::proving::services::Services;
 use super::record::{self, Entry};
 use super::settings::{Settings, Took};
+use super::standing::Standing;
 use super::stopping::signals::Asked;
 use super::{Ask, Ended, stop};
 use crate::agent::Agents;
@@ -62,6 +63,8 @@ pub(super) struct Run<'a> {
     pub(super) guard: Option<Guard>,
     /// What this start has itself seen of the claim under way.
     pub(super) seen: Seen,
+    /// The folders that must still stand when the effect under way is performed.
+    pub(super) standing: Standing,
     /// Whether this start has made the working tree.
     pub(super) made: bool,
     /// How many lines of other issues the journal holds.
@@ -139,7 +142,7 @@ impl Run<'_> {
                 self.write(entry)?;
                 self.crash_point("intended");
             }
-            let standing = self.what_stands(&effect);
+            self.standing = self.what_stands(&effect);
             // What is published or put in order is finished.
             let finish = matches!(self.state.at, At::Publishing | At::Unwinding(_));
             self.signals.may_end_calls(!finish);
@@ -152,7 +155,7 @@ impl Run<'_> {
                     self.look_for_stops()?;
                     (Event::Interrupted, Value::Null)
                 }
-                _ if let Some(bail) = standing.fallen() => (Event::Failed(bail), Value::Null),
+                _ if let Some(bail) = self.standing.fallen() => (Event::Failed(bail), Value::Null),
                 Ok(outcome) => outcome,
                 Err(error) if error.is::<StoppedInSuite>() => {
                     // The request that ended it is what the run stops for.

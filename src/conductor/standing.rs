@@ -1,16 +1,14 @@
 //! Whether the folders that a run works in still stand where they stood. One that somebody moves or removes while an agent
 //! or a suite is at work is the storage's fault and no work of theirs, whatever they make of it.
 
-use super::run::Run;
 use crate::cause::{Bail, Cause};
-use crate::machine::Effect;
-use crate::role::Role;
 use crate::storage;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Folders, each held open: so the system can give neither another number to it meanwhile nor its number to another.
+#[derive(Default)]
 pub(super) struct Standing(Vec<(PathBuf, File)>);
 
 fn open(folder: &Path) -> Option<File> {
@@ -32,9 +30,14 @@ fn stands(folder: &Path, opened: &File) -> bool {
 
 impl Standing {
     /// Those that are there.
-    fn now(folders: Vec<PathBuf>) -> Standing {
+    pub(super) fn now(folders: Vec<PathBuf>) -> Standing {
         let opened = |folder: PathBuf| open(&folder).map(|file| (folder, file));
         Standing(folders.into_iter().filter_map(opened).collect())
+    }
+
+    /// What lies at or below a path was made again by the run itself: that it is another by now says nothing.
+    pub(super) fn made_again(&mut self, path: &Path) {
+        self.0.retain(|(folder, _)| !folder.starts_with(path));
     }
 
     /// The first of them that is not there any more, or is another one by now.
@@ -50,24 +53,6 @@ impl Standing {
             );
             Bail::new(Cause::StorageFailed, said)
         })
-    }
-}
-
-impl Run<'_> {
-    /// The folders that nobody has any business to take away during an effect. A developer that removes `.tdd/` is told
-    /// so, and goes on.
-    pub(super) fn what_stands(&self, effect: &Effect) -> Standing {
-        // Whoever writes objects makes it again, or what looks like it.
-        let mut folders = vec![self.repo.git2().commondir().to_owned()];
-        let (own, tdd) = (self.tree.path().to_owned(), self.tree.tdd());
-        match effect {
-            Effect::Launch(leaf) if leaf.role == Role::Developer => folders.push(own),
-            Effect::Launch(_) | Effect::Check(_) | Effect::Prove(_) | Effect::Accept => {
-                folders.extend([own, tdd.join("runs"), tdd]);
-            }
-            _ => {}
-        }
-        Standing::now(folders)
     }
 }
 
@@ -115,5 +100,22 @@ mod tests {
         std::fs::remove_dir(&own).unwrap();
         std::fs::create_dir(&own).unwrap();
         assert!(standing.fallen().is_some());
+    }
+
+    #[test]
+    fn a_folder_that_the_run_made_again_is_not_fallen_and_those_beside_it_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["own", "own/.tdd", "owned"].map(|name| dir.path().join(name));
+        folders.iter().for_each(|f| std::fs::create_dir(f).unwrap());
+        let mut standing = Standing::now(folders.to_vec());
+        folders
+            .iter()
+            .rev()
+            .for_each(|f| std::fs::remove_dir(f).unwrap());
+        standing.made_again(&folders[0]);
+        let bail = standing.fallen().unwrap();
+        assert!(bail.detail.contains(&folders[2].display().to_string()));
+        standing.made_again(&folders[2]);
+        assert!(standing.fallen().is_none());
     }
 }

@@ -6,6 +6,7 @@ use super::pick_up::Left;
 use super::run::{Run, Seen};
 use super::settings::Settings;
 use super::snapshot::{self, Snapshot};
+use super::standing::Standing;
 use super::stopping::signals::Asked;
 use super::whose::{NAMED, listed};
 use super::{Ask, Ended, IssueArg};
@@ -247,6 +248,7 @@ fn try_open<'a>(
         effects: 0,
         guard: None,
         seen: Seen::default(),
+        standing: Standing::default(),
         told_stop: None,
         thread_in_order: false,
         made,

@@ -103,14 +103,17 @@ fn take_lock(records: &Records, name: &str) -> anyhow::Result<File> {
     let file = crate::lock::open(&path).with_context(context)?;
     let until = Instant::now() + LOCK_PATIENCE;
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
+        let locked = match file.try_lock() {
+            Ok(()) => true,
             Err(TryLockError::Error(e)) => return Err(e).with_context(context),
-            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::WouldBlock) => false,
+        };
+        let alive = living_shim(records, name)?.is_some();
+        if locked && !alive {
+            return Ok(file);
         }
-        let newest = records.newest(name)?;
-        let alive = newest.is_some_and(|s| shim_of(&s).is_some_and(|h| !h.ended()));
-        if alive || Instant::now() >= until {
+        // A leaf can have removed the file that its shim has locked; one that is just going lets go of it first.
+        if (alive && !locked) || Instant::now() >= until {
             bail!(AlreadyRunning {
                 name: name.to_owned()
             });
@@ -125,6 +128,13 @@ pub(super) fn shim_of(started: &Started) -> Option<Handle> {
         return None;
     }
     Handle::recorded(Pid::from_raw(started.pid), started.start)
+}
+
+/// The shim of a leaf's newest launch, if it lives and is told from whatever else has its pid.
+pub(super) fn living_shim(records: &Records, name: &str) -> anyhow::Result<Option<Handle>> {
+    let newest = records.newest(name)?.filter(|s| s.start.is_some());
+    let shim = newest.as_ref().and_then(shim_of);
+    Ok(shim.filter(|shim| !shim.ended()))
 }
 
 /// Removes the plain names of the last launch: a stale `.exit` would end the next wait at once. Under the
@@ -368,7 +378,8 @@ pub(super) fn ask(
     why: KillWhy,
 ) -> anyhow::Result<()> {
     records.intend_kill(launch, why)?;
-    // An error means that it has ended meanwhile: then its record tells.
+    // An error means that it has ended meanwhile: then its record tells. It may be suspended: then it would not hear.
     let _ = shim.signal(Signal::SIGTERM);
+    let _ = shim.signal(Signal::SIGCONT);
     Ok(())
 }

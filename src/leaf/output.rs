@@ -3,8 +3,10 @@
 use super::records::{Records, Started, remove};
 use super::spec::LaunchId;
 use anyhow::Context;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -28,7 +30,20 @@ pub(super) fn create(path: &Path) -> anyhow::Result<()> {
 
 /// Opens an output file for appending: writers of both streams never overwrite each other.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).open(path)
+    open_file(OpenOptions::new().append(true), path)
+}
+
+/// Opens a file that a leaf may have put something else in the place of: no link is followed, no pipe waited at.
+fn open_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = options.custom_flags(flags.bits()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    // The leaf inherits it.
+    let set = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
+    fcntl(&file, FcntlArg::F_SETFL(set - OFlag::O_NONBLOCK))?;
+    Ok(file)
 }
 
 /// One output file while its leaf runs.
@@ -105,8 +120,21 @@ impl Output {
     fn mark(&self, at: u64, bytes: u64) {
         let note = format!("\n[veri: {bytes} bytes removed here]\n");
         // Not through `file`: a descriptor opened for appending writes at the end, wherever it is told to.
-        if let Ok(file) = OpenOptions::new().write(true).open(&self.path) {
+        if let Ok(file) = self.again(OpenOptions::new().write(true)) {
             let _ = file.write_all_at(note.as_bytes(), at);
+        }
+    }
+
+    /// Opens the same file for reading.
+    pub(super) fn reader(&self) -> io::Result<File> {
+        self.again(OpenOptions::new().read(true))
+    }
+
+    /// Opens the same file in another way, whatever the leaf has put in its place.
+    fn again(&self, options: &mut OpenOptions) -> io::Result<File> {
+        match cfg!(target_os = "linux") {
+            true => options.open(format!("/proc/self/fd/{}", self.file.as_raw_fd())),
+            false => open_file(options, &self.path),
         }
     }
 }
@@ -126,6 +154,8 @@ fn punch(_file: &File, _offset: u64, _len: u64) -> io::Result<()> {
 /// Keeps a launch's output under the launch's name and, as the newest, under the leaf's. Done again it
 /// changes nothing.
 ///
+/// What the leaf has put in the place of its output is not kept.
+///
 /// Before the launch only files that lie in the records folder are linked: a leaf whose output lies elsewhere
 /// must find no way from there to the records.
 pub(super) fn keep(
@@ -136,9 +166,13 @@ pub(super) fn keep(
 ) -> io::Result<()> {
     for (path, what) in streams {
         let kept = records.run(launch, what);
-        if !kept.exists() {
+        if !is_file(&kept) {
+            if !is_file(path) {
+                continue; // nothing was made, or it is gone
+            }
+            remove(&kept)?;
             match link(path, &kept) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue, // nothing was made
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 other => other?,
             }
         }
@@ -178,6 +212,10 @@ pub(super) fn note(records: &Records, started: &Started, line: &str) {
     }
 }
 
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
+}
+
 fn same_file(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
         (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
@@ -197,7 +235,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_with_holes(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = File::open(from)?;
+    let mut source = open_file(OpenOptions::new().read(true), from)?;
     let len = source.metadata()?.len();
     let mut target = OpenOptions::new()
         .write(true)

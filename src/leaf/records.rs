@@ -185,8 +185,10 @@ impl Records {
         what: &str,
         record: &T,
     ) -> io::Result<()> {
+        let path = self.run(launch, what);
+        make_way(&path)?;
         write_synced(&self.runs(), record)?
-            .persist(self.run(launch, what))
+            .persist(path)
             .map_err(|e| e.error)?;
         self.publish(name, launch, what)
     }
@@ -197,7 +199,9 @@ impl Records {
         let link = self.run(launch, &format!("{what}.link"));
         remove(&link)?;
         link_or_copy(&from, &link)?;
-        fs::rename(&link, self.plain(name, what))?;
+        let plain = self.plain(name, what);
+        make_way(&plain)?;
+        fs::rename(&link, plain)?;
         // Renaming a link over another one to the same file does nothing and leaves it.
         remove(&link)
     }
@@ -326,11 +330,27 @@ pub(super) fn now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
-/// Removes a file that may be missing.
+/// Removes a file that may be missing, and a folder that a leaf has put in its place.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
+    let removed = match is_folder(path) {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+    match removed {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
         _ => Ok(()),
+    }
+}
+
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
+}
+
+/// Makes way for a file that is about to get this name: it can take another file's place, but no folder's.
+fn make_way(path: &Path) -> io::Result<()> {
+    match is_folder(path) {
+        true => remove(path),
+        false => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Launches that somebody else started: taking them up, reading how they ended, ending them, listing them.
 
 use super::end::{End, KillWhy};
-use super::launch::{TICK, ask, end_hung, hung_after, shim_of};
+use super::launch::{TICK, ask, end_hung, hung_after, living_shim, shim_of};
 use super::outcome::{classify, conclude};
 use super::records::{Records, Started};
 use super::spec::{LaunchId, check_name};
@@ -33,7 +33,7 @@ pub fn settle(
     check_name(name)?;
     let until = limit.and_then(|l| Instant::now().checked_add(l));
     let began = Instant::now();
-    let (mut held, mut asked) = (false, false);
+    let (mut held, mut asked, mut ending) = (false, false, false);
     let mut hung_at = None;
     loop {
         let started = records.started(launch)?;
@@ -41,6 +41,8 @@ pub fn settle(
         // A lock without a shim: it is let go of in an instant, or is somebody else's by now.
         let over = match (&started, &shim) {
             (Some(_), None) => true,
+            // A leaf can have removed the file that its shim has locked.
+            (Some(started), Some(_)) if started.start.is_some() => false,
             (None, _) if began.elapsed() >= BEGINNING => true,
             _ => !lock_is_held(records, name)?,
         };
@@ -71,9 +73,13 @@ pub fn settle(
                 }
                 if !asked && let Some(why) = tick() {
                     asked = true;
+                    ask(records, launch, &shim, why)?;
+                }
+                // Whoever meant to end it: it has its grace, and no more.
+                if !ending && records.kill_intent(launch)?.is_some() {
+                    ending = true;
                     let after = hung_after(records, Duration::from_millis(started.grace_ms));
                     *hung_at = after.into_iter().chain(*hung_at).min();
-                    ask(records, launch, &shim, why)?;
                 }
             }
             // It is just beginning.
@@ -98,7 +104,7 @@ pub fn settle_newest(
     check_name(name)?;
     let began = Instant::now();
     loop {
-        let alive = lock_is_held(records, name)?;
+        let alive = is_alive(records, name)?;
         let left = limit.map(|l| l.saturating_sub(began.elapsed()));
         if let Some(newest) = records.newest(name)? {
             return settle(records, name, &newest.launch, left, tick).map(Some);
@@ -129,7 +135,7 @@ pub enum Killed {
 pub fn kill(records: &Records, name: &str, why: KillWhy) -> anyhow::Result<Killed> {
     check_name(name)?;
     let until = Instant::now() + BEGINNING;
-    while lock_is_held(records, name)? {
+    while is_alive(records, name)? {
         if let Some(started) = records.newest(name)?
             && let Some(shim) = shim_of(&started)
         {
@@ -178,7 +184,7 @@ pub fn list(records: &Records) -> anyhow::Result<Vec<Listed>> {
         let Some(started) = records.newest(name)?.filter(|s| s.leaf == name) else {
             continue;
         };
-        let end = if lock_is_held(records, name)? {
+        let end = if is_alive(records, name)? {
             End::StillRunning
         } else {
             let exit = records.ended(&started.launch)?;
@@ -189,6 +195,12 @@ pub fn list(records: &Records) -> anyhow::Result<Vec<Listed>> {
     }
     listed.sort_by(|a, b| a.started.leaf.cmp(&b.started.leaf));
     Ok(listed)
+}
+
+/// Whether a launch of the leaf lives: by its lock, or by its shim where the leaf has removed the file that that has
+/// locked.
+fn is_alive(records: &Records, name: &str) -> anyhow::Result<bool> {
+    Ok(lock_is_held(records, name)? || living_shim(records, name)?.is_some())
 }
 
 /// Whether a shim lives (or a launcher is about to make one).

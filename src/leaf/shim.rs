@@ -192,7 +192,7 @@ impl Shim {
         let order = &self.order;
         let wall = Duration::from_millis(order.wall_ms);
         let orders = order.watch.as_ref();
-        let mut senses = Senses::new(tree.leaf(), began, wall, orders, order.stdout.path());
+        let mut senses = Senses::new(tree.leaf(), began, wall, orders, outputs.first());
         let mut look = LOOKS.0;
         loop {
             let wait = match senses.look(outputs, look) {

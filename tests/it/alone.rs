@@ -66,7 +66,9 @@ impl Disk {
     /// Changes it: `ro`, `rw`, `size=64m`.
     pub fn again(&self, options: &str) {
         let options = format!("remount,{options}");
-        mount(&["-o", &options, &self.0.display().to_string()]);
+        let at = self.0.display().to_string();
+        // The options that it has name an owner whom an ordinary user's namespace does not know: they are left out.
+        mount(&["--options-mode", "ignore", "-o", &options, &at]);
     }
 
     /// How much is used of it, in KiB and in files.

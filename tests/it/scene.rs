@@ -155,13 +155,12 @@ impl Scene {
 
     /// The run's own worktree; the checkout, for a run that works there.
     pub fn worktree(&self) -> PathBuf {
-        if self.repo().join(".tdd/events.jsonl").exists() {
-            return self.repo();
-        }
         let state = self.path("state");
         let homes = fs::read_dir(&state).expect("a state folder").flatten();
-        homes
-            .map(|home| home.path().join("work/issue-42"))
+        let own = homes.map(|home| home.path().join("work/issue-42"));
+        // A run in the checkout that was refused has left its journal there, too.
+        let here = self.repo().join(".tdd/events.jsonl").exists();
+        own.chain(here.then(|| self.repo()))
             .find(|tree| tree.exists())
             .unwrap_or_else(|| panic!("no worktree below {}", state.display()))
     }

@@ -55,23 +55,23 @@ struct Hearing {
 }
 
 impl Senses {
-    /// `began` is when the leaf was spawned, `stdout` where its standard output goes.
+    /// `began` is when the leaf was spawned, `stdout` its standard output.
     pub(in crate::leaf) fn new(
         leaf: Pid,
         began: Instant,
         wall: Duration,
         orders: Option<&Orders>,
-        stdout: &Path,
+        stdout: Option<&Output>,
     ) -> Senses {
         let none = Orders::default();
         let given = orders.unwrap_or(&none);
-        let hearing = (!given.signs.is_empty()).then(|| File::open(stdout).ok());
+        let hearing = stdout.filter(|_| !given.signs.is_empty());
         Senses {
             leaf,
             began,
             watching: orders.is_some(),
             watchdog: Watchdog::new(wall, given),
-            hearing: hearing.flatten().map(|file| Hearing {
+            hearing: hearing.and_then(|o| o.reader().ok()).map(|file| Hearing {
                 file,
                 at: 0,
                 lines: Lines::default(),

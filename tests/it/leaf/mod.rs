@@ -11,6 +11,7 @@ mod journal;
 mod sandbox;
 mod streams;
 mod takeover;
+mod tampered;
 mod trees;
 
 use nix::sys::signal::{Signal, kill as send};

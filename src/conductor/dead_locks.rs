@@ -1,0 +1,82 @@
+//! The locks that git calls of a killed conductor have left, told from those of somebody else.
+
+use super::pick_up::is_input;
+use super::run::Run;
+use crate::event::Kind;
+use crate::leaf::{self, LaunchId};
+use anyhow::Result;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Files bear the time of the kernel's coarse clock, which may lie behind the journal's.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
+
+/// Which locks are those of a killed conductor.
+pub(super) struct DeadLocks {
+    /// Those that its start found and left; None when it was killed before it could say so.
+    before: Option<Vec<PathBuf>>,
+    /// When it began, by the clock of that time.
+    since: SystemTime,
+}
+
+impl DeadLocks {
+    /// Whether it is one of them. What that start found and left is not its own; all else is, whatever the clock has done
+    /// since.
+    fn hold(&self, lock: &Path, changed: SystemTime) -> bool {
+        match &self.before {
+            Some(before) => !before.iter().any(|other| other == lock),
+            None => changed >= self.since,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Ends what git calls of a killed conductor left running (a hook), and says which locks are theirs; None when the last
+    /// start was not killed.
+    pub(super) fn end_dead_gits(&self) -> Option<DeadLocks> {
+        // `veri leaf` may have told something since, and is no start.
+        let last = self.lines.iter().rev();
+        let mut last = last.filter_map(|l| Some((l, LaunchId::parse(&l.run)?)));
+        let Some((last, run)) = last.next() else {
+            return Some(DeadLocks {
+                before: None,
+                since: SystemTime::UNIX_EPOCH,
+            });
+        };
+        if last.fields.contains_key("ending") {
+            return None;
+        }
+        leaf::sweep_launch(&run);
+        let of_run = || self.lines.iter().filter(|l| l.run == last.run);
+        let mut began =
+            of_run().filter(|l| matches!(l.event, Kind::RunStart | Kind::Resume) && is_input(l));
+        let before = began.next().map(|l| match l.fields.get("locks") {
+            Some(Value::Array(locks)) => locks
+                .iter()
+                .filter_map(Value::as_str)
+                .map(PathBuf::from)
+                .collect(),
+            _ => Vec::new(),
+        });
+        let first = of_run().next();
+        let at = first.and_then(|l| l.ts.parse::<jiff::Timestamp>().ok());
+        let millis = at.map_or(0, |at| u64::try_from(at.as_millisecond()).unwrap_or(0));
+        let since =
+            SystemTime::UNIX_EPOCH + Duration::from_millis(millis).saturating_sub(CLOCK_SLACK);
+        Some(DeadLocks { before, since })
+    }
+
+    /// Removes the locks that git calls of a killed conductor, or of what it ran, have left.
+    pub(super) fn remove_dead_locks(&mut self, locks: &DeadLocks) -> Result<()> {
+        let is_its = |lock: &Path, changed| locks.hold(lock, changed);
+        for lock in self.tree.stale_locks(self.issue_number, &is_its)? {
+            let said = format!(
+                "a lock that a killed git left is removed: {}",
+                lock.display()
+            );
+            self.say(Kind::Resume, said)?;
+        }
+        Ok(())
+    }
+}
