@@ -44,6 +44,7 @@ mod names;
 mod picture;
 mod planner;
 mod preflight;
+mod processes;
 mod project;
 mod random_kills;
 mod recheck;

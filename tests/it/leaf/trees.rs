@@ -92,14 +92,8 @@ fn two_hundred_quick_launches_leave_no_process() {
     assert_eq!(entries, Vec::<String>::new());
     for launch in &launches {
         let shim = house.records.started(launch).unwrap().unwrap();
-        let stat = fs::read_to_string(format!("/proc/{}/stat", shim.pid)).unwrap_or_default();
-        let start = stat
-            .rsplit(')')
-            .next()
-            .unwrap()
-            .split_ascii_whitespace()
-            .nth(19);
-        let start = start.map(|s| s.parse::<u64>().unwrap());
+        let stat = crate::processes::stat(shim.pid.unsigned_abs());
+        let start = stat.get(19).map(|s| s.parse::<u64>().unwrap());
         assert!(
             start.is_none() || start != shim.start,
             "a shim or its zombie is left"
