@@ -69,7 +69,6 @@ const LONGER: &[(&str, usize)] = &[
     ("src/forge/body.rs", 475),
     ("src/machine/tests.rs", 650),
     ("tests/it/ground.rs", 625),
-    ("tests/it/scene.rs", 460),
 ];
 
 /// Names that say nothing about what is in a room.
