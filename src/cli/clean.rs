@@ -116,10 +116,10 @@ impl CleanCommand {
                 (_, true, true) => "would remove ground",
                 (_, true, false) => continue,
             };
-            let hint = if self.grounds {
-                ""
-            } else {
-                "; --grounds removes it"
+            let hint = match (used.in_use, self.grounds) {
+                (true, _) => "; nothing removes it until the run that uses it has ended",
+                (false, false) => "; --grounds removes it",
+                (false, true) => "",
             };
             writeln!(
                 out,

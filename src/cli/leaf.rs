@@ -141,7 +141,7 @@ impl LeafCommand {
                     None => {
                         let dir = records.dir().display();
                         say(&format!(
-                            "veri leaf: no launch of {name} is recorded in {dir}"
+                            "veri leaf: no launch of {name} is recorded in {dir} (`veri leaf list` shows those that are; --dir names another folder)"
                         ));
                         Ok(exit::PLUMBING_UNREADABLE)
                     }
@@ -156,7 +156,8 @@ impl LeafCommand {
             }
             Action::Kill { name } => match leaf::kill(&records, &name, KillWhy::Stop)? {
                 Killed::NotRunning => {
-                    say(&format!("veri leaf: no launch of {name} is alive"));
+                    let dir = records.dir().display();
+                    say(&format!("veri leaf: no launch of {name} is alive in {dir}"));
                     Ok(exit::PLUMBING_NOTHING)
                 }
                 Killed::Asked(launch) => {

@@ -144,6 +144,9 @@ impl Run<'_> {
                 "{what}: this is git's or the person's and was put back; leave it alone"
             ))?;
         }
+        if settled.shut {
+            self.standing.locked_away(self.repo.git2().commondir());
+        }
         for said in &settled.noted {
             self.say(Kind::Check, said.clone())?;
         }

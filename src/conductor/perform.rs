@@ -43,13 +43,16 @@ impl Run<'_> {
         // Whoever writes objects makes it again, or what looks like it.
         let mut folders = vec![self.repo.git2().commondir().to_owned()];
         let (own, tdd) = (self.tree.path().to_owned(), self.tree.tdd());
+        // What a developer locked may be found as late as when its work is taken.
+        let mut developer = true;
         match effect {
             Effect::Launch(leaf) if leaf.role == Role::Developer => folders.push(own),
             Effect::Launch(_) | Effect::Check(_) | Effect::Prove(_) | Effect::Accept => {
                 folders.extend([own, tdd.join("runs"), tdd]);
+                developer = false;
             }
             _ => {}
         }
-        Standing::now(folders)
+        Standing::now(folders).beside_a_developer(developer)
     }
 }

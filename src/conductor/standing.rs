@@ -9,7 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// Folders, each held open: so the system can give neither another number to it meanwhile nor its number to another.
 #[derive(Default)]
-pub(super) struct Standing(Vec<(PathBuf, File)>);
+pub(super) struct Standing {
+    folders: Vec<(PathBuf, File)>,
+    /// Whether a developer may have done what is found, who is told to leave alone what it locks.
+    developer: bool,
+    /// What was found locked away.
+    locked: Option<PathBuf>,
+}
 
 fn open(folder: &Path) -> Option<File> {
     let flags = nix::libc::O_DIRECTORY | nix::libc::O_NOFOLLOW;
@@ -32,27 +38,53 @@ impl Standing {
     /// Those that are there.
     pub(super) fn now(folders: Vec<PathBuf>) -> Standing {
         let opened = |folder: PathBuf| open(&folder).map(|file| (folder, file));
-        Standing(folders.into_iter().filter_map(opened).collect())
+        Standing {
+            folders: folders.into_iter().filter_map(opened).collect(),
+            ..Standing::default()
+        }
+    }
+
+    /// The same, while a developer's work may be found to have locked them away.
+    pub(super) fn beside_a_developer(self, developer: bool) -> Standing {
+        Standing { developer, ..self }
+    }
+
+    /// This one of them was found locked away, and was opened again.
+    pub(super) fn locked_away(&mut self, path: &Path) {
+        self.locked = (!self.developer).then(|| path.to_owned());
     }
 
     /// What lies at or below a path was made again by the run itself: that it is another by now says nothing.
     pub(super) fn made_again(&mut self, path: &Path) {
-        self.0.retain(|(folder, _)| !folder.starts_with(path));
+        self.folders.retain(|(folder, _)| !folder.starts_with(path));
     }
 
-    /// The first of them that is not there any more, or is another one by now.
+    /// The first of them that is not there any more, is another one by now, or was locked away.
     pub(super) fn fallen(&self) -> Option<Bail> {
-        let mut fallen = self.0.iter().filter(|(folder, file)| !stands(folder, file));
-        fallen.next().map(|(folder, _)| {
-            let said = format!(
-                "the folder {} was moved or removed while the run was at work in it. What is committed, and an \
-                 approved test, is kept. {} If it is another's to keep (a disk that was unmounted, a folder that was \
-                 moved), bring it back first.",
-                folder.display(),
-                storage::ADVICE
-            );
-            Bail::new(Cause::StorageFailed, said)
-        })
+        let mut fallen = self
+            .folders
+            .iter()
+            .filter(|(folder, file)| !stands(folder, file));
+        let (folder, what, then) = match (fallen.next(), &self.locked) {
+            (Some((folder, _)), _) => (
+                folder,
+                "moved or removed",
+                "If it is another's to keep (a disk that was unmounted, a folder that was moved), bring it back first.",
+            ),
+            (None, Some(folder)) => (
+                folder,
+                "locked away (its permissions were taken)",
+                "It is open again by now.",
+            ),
+            (None, None) => return None,
+        };
+        let said = format!(
+            "the folder {} was {what} while the run was at work in it. What is committed, and an approved test, is \
+             kept. {} {then}",
+            folder.display(),
+            storage::ADVICE
+        );
+        Some(Bail::new(Cause::StorageFailed, said))
     }
 }
 
@@ -117,5 +149,18 @@ mod tests {
         assert!(bail.detail.contains(&folders[2].display().to_string()));
         standing.made_again(&folders[2]);
         assert!(standing.fallen().is_none());
+    }
+
+    #[test]
+    fn a_folder_that_was_locked_away_is_named_unless_a_developer_can_have_done_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for developer in [true, false] {
+            let standing = Standing::now(vec![dir.path().to_owned()]);
+            let mut standing = standing.beside_a_developer(developer);
+            standing.locked_away(dir.path());
+            let bail = standing.fallen();
+            assert_eq!(bail.is_none(), developer);
+            assert!(bail.is_none_or(|bail| bail.detail.contains("locked away")));
+        }
     }
 }

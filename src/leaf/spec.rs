@@ -99,7 +99,9 @@ pub struct Spec {
 
 /// The launch was refused: another of the same leaf is alive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the leaf {name} is already running: wait for it (veri leaf wait {name}) or end it first")]
+#[error(
+    "the leaf {name} is already running: wait for it (`veri leaf wait {name}`) or end it first (`veri leaf kill {name}`)"
+)]
 pub struct AlreadyRunning {
     /// The leaf's name.
     pub name: String,

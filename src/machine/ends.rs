@@ -77,7 +77,8 @@ pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
 pub(super) fn stuck_bail(who: &str, launches: u32, last: &LeafEnd) -> Bail {
     let raise = match last {
         LeafEnd::Silent { detail } => format!("The last time {detail}: raise that"),
-        _ => "Raise the leaf timeout (--timeout, VERI_TIMEOUT)".to_owned(),
+        _ => "The last time it had not ended within its timeout: raise that (--timeout, VERI_TIMEOUT)"
+            .to_owned(),
     };
     Bail::new(
         Cause::KilledStuck,

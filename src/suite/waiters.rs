@@ -10,9 +10,11 @@ pub(super) struct Waiter {
     /// Lines of which one stands among the last when it waits, each as pieces that follow one another; the first piece
     /// begins the line.
     pub(super) says: &'static [&'static [&'static str]],
-    /// Where that is what it also prints when it does not wait: arguments or program names of which a living process must
-    /// have one, alone or before `=`.
-    pub(super) run_as: &'static [&'static str],
+    /// Where that is what it also prints when it does not wait: the command line of one living process must have one of
+    /// these file names, `.js` aside; at its beginning, unless a flag is asked for.
+    pub(super) program: &'static [&'static str],
+    /// And one of these arguments, alone or before `=`, if there are any.
+    pub(super) flags: &'static [&'static str],
     /// What to run instead.
     pub(super) instead: &'static str,
     /// Where the words are from. For whoever changes the table.
@@ -33,7 +35,8 @@ pub(super) const WAITERS: &[Waiter] = &[
             &["No tests found related to files changed since last commit."],
             &["Watch Usage"],
         ],
-        run_as: &["--watch", "--watchAll"],
+        program: &["jest", "jest-cli"],
+        flags: &["--watch", "--watchAll"],
         instead: "jest --watchAll=false",
         source: "measured, jest 30.5.2",
     },
@@ -43,7 +46,8 @@ pub(super) const WAITERS: &[Waiter] = &[
             &["PASS ", "Waiting for file changes..."],
             &["FAIL ", "Watching for file changes..."],
         ],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "vitest run",
         source: "measured, vitest 4.1.12 with --watch (a failure from its source)",
     },
@@ -53,21 +57,24 @@ pub(super) const WAITERS: &[Waiter] = &[
             &["ℹ [mocha] waiting for changes..."],
             &["[mocha] waiting for changes..."],
         ],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "mocha, without --watch",
         source: "measured, mocha 12.0.3",
     },
     Waiter {
         tool: "node --test",
         says: &[&["# duration_ms "], &["ℹ duration_ms "]],
-        run_as: &["--watch"],
+        program: &["node"],
+        flags: &["--watch"],
         instead: "node --test, without --watch",
         source: "measured, node 20.20.2",
     },
     Waiter {
         tool: "node --watch",
         says: &[&["Completed running '"], &["Failed running '"]],
-        run_as: &["--watch"],
+        program: &["node"],
+        flags: &["--watch"],
         instead: "node, without --watch",
         source: "measured, node 20.20.2",
     },
@@ -77,21 +84,24 @@ pub(super) const WAITERS: &[Waiter] = &[
             &["[nodemon] clean exit - waiting for changes before restart"],
             &["[nodemon] app crashed - waiting for file changes before starting"],
         ],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "the command itself, without nodemon",
         source: "measured, nodemon 3.1.14 (the crash from its source)",
     },
     Waiter {
         tool: "tsc",
         says: &[&["", "Found ", " error", ". Watching for file changes."]],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "tsc, without --watch",
         source: "measured, typescript 7.0.2",
     },
     Waiter {
         tool: "cargo watch",
         says: &[&["[Finished running. Exit status: "]],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "cargo test",
         source: "measured, cargo-watch 8.5.3",
     },
@@ -102,21 +112,24 @@ pub(super) const WAITERS: &[Waiter] = &[
             &["[Command exited with "],
             &["[Command killed by "],
         ],
-        run_as: &["watchexec"],
+        program: &["watchexec"],
+        flags: &[],
         instead: "the command itself, without watchexec",
         source: "its source, watchexec 2",
     },
     Waiter {
         tool: "pytest-watch",
         says: &[&["==", " in ", "s ", "=="]],
-        run_as: &["ptw", "pytest-watch"],
+        program: &["ptw", "pytest-watch"],
+        flags: &[],
         instead: "pytest",
         source: "measured, pytest-watch 4.2",
     },
     Waiter {
         tool: "pytest-watcher",
         says: &[&["Waiting for file changes in "]],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "pytest",
         source: "measured, pytest-watcher 0.6.3",
     },
@@ -126,21 +139,24 @@ pub(super) const WAITERS: &[Waiter] = &[
             &["Watcher Test finished. Restarting on file change..."],
             &["Watcher Test failed. Restarting on file change..."],
         ],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "deno test, without --watch",
         source: "measured, deno 2.9.6 (failed from its source)",
     },
     Waiter {
         tool: "bun",
         says: &[&["Ran ", " test", " across ", " file"]],
-        run_as: &["--watch"],
+        program: &["bun"],
+        flags: &["--watch"],
         instead: "bun test, without --watch",
         source: "measured, bun 1.4.5",
     },
     Waiter {
         tool: "gradle",
         says: &[&["Waiting for changes to input files"]],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "gradle test, without --continuous",
         source: "its documentation",
     },
@@ -150,7 +166,8 @@ pub(super) const WAITERS: &[Waiter] = &[
             &["", ". Monitoring source files for "],
             &["", ". Waiting for source changes"],
         ],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "sbt test, without ~",
         source: "its documentation",
     },
@@ -163,14 +180,16 @@ pub(super) const WAITERS: &[Waiter] = &[
             ],
             &["watch : Waiting for a file to change before restarting"],
         ],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "dotnet test",
         source: "its documentation",
     },
     Waiter {
         tool: "guard",
         says: &[&["", "Guard is now watching at "], &["[", "] guard(main)>"]],
-        run_as: &[],
+        program: &[],
+        flags: &[],
         instead: "the tests themselves, without guard",
         source: "its documentation",
     },
@@ -184,13 +203,21 @@ impl Waiter {
 
     /// Whether one of these command lines is that of the program, waiting.
     pub(super) fn is_run_as(&self, arguments: &[Vec<String>]) -> bool {
-        let is = |word: &String| {
+        let is_named = |word: &String| {
             let name = word.rsplit('/').next().unwrap_or_default();
-            let flag = word.split('=').next().unwrap_or_default();
-            (self.run_as.contains(&name) || self.run_as.contains(&flag))
-                && !word.ends_with("=false")
+            self.program
+                .contains(&name.strip_suffix(".js").unwrap_or(name))
         };
-        self.run_as.is_empty() || arguments.iter().flatten().any(is)
+        let is_flag = |word: &String| {
+            let flag = word.split('=').next().unwrap_or_default();
+            self.flags.contains(&flag) && !word.ends_with("=false")
+        };
+        // Another program beside it may watch, and a folder may have its name.
+        let is = |line: &Vec<String>| match self.flags.is_empty() {
+            true => line.iter().take(2).any(is_named),
+            false => line.iter().any(is_named) && line.iter().any(is_flag),
+        };
+        self.program.is_empty() || arguments.iter().any(is)
     }
 }
 

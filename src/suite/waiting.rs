@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 const SETTLED: Duration = Duration::from_millis(500);
 
 /// How long, from then on, nothing may happen.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(5);
 
 /// The same where processes cannot be seen.
-const QUIET_UNSEEN: Duration = Duration::from_secs(10);
+const QUIET_UNSEEN: Duration = Duration::from_secs(15);
 
 /// How much processor a program that waits may use in that time, in hundredths of a second.
-const IDLE: u64 = 5;
+const IDLE: u64 = 12;
 
 /// How much of the output's end is read, in bytes.
 const TAIL: u64 = 4096;

@@ -140,3 +140,22 @@ fn what_stays_of_a_finished_run_is_named_with_what_removes_it() {
     assert_eq!(refs(), "");
     scene.tdd(&["--here"]).expect(0);
 }
+
+#[test]
+fn a_ground_in_use_is_not_said_to_be_removed_by_a_flag_that_leaves_it_alone() {
+    let scene = plain();
+    scene.tdd(&["--plan-only"]).expect(0);
+    let home = scene.worktree();
+    let home = home.ancestors().nth(2).unwrap();
+    let held = veri::ground::Ground::acquire(home, veri::ground::Kind::Check).unwrap();
+    for flags in [&[][..], &["--grounds"]] {
+        let ran = scene.veri(&[&["clean"], flags].concat()).expect(0);
+        let line = ran.out.lines().find(|l| l.starts_with("kept     ground"));
+        let line = line.unwrap_or_else(|| panic!("{}", ran.out));
+        assert!(
+            line.contains("in use") && !line.contains("--grounds"),
+            "{line}"
+        );
+    }
+    assert!(held.path().exists());
+}

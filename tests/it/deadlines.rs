@@ -138,6 +138,20 @@ limits.stuck_retries = 0
 }
 
 #[test]
+fn a_run_that_bails_over_a_leaf_that_was_late_says_how_long_it_had() {
+    let scene = plain();
+    scene.write(
+        ".veri.toml",
+        "limits = { stuck_retries = 0, timeout = 2, grace = 0 }\n",
+    );
+    scene.commit_all("limits");
+    scene.hold("developer-red");
+    let ran = scene.tdd(&[]).bails("killed-stuck");
+    ran.says("had not ended within its timeout")
+        .says("It had 2 s. What the developer printed last: ");
+}
+
+#[test]
 fn a_leaf_that_lingered_after_its_result_has_answered_and_the_journal_says_so() {
     for (who, role, event) in [
         ("developer-red", "developer", Kind::Exit),

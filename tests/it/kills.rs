@@ -1,5 +1,6 @@
 //! kill -9 of a leaf, of its shim, of the conductor, and of everything.
 
+use crate::processes::parent;
 use crate::scene::{Agent, wait};
 use crate::watching::{
     ONE_STEP, all_of, is_finished, kill, kill_everything, noting, plain, signal, start, until,
@@ -81,7 +82,7 @@ fn a_leaf_that_somebody_kills_bails_and_a_rerun_goes_on_without_spending_anythin
         scene.hold(who);
         let run = start(&scene, &[]);
         let leaf = scene.begun(who);
-        let victim = if shim { parent_of(leaf) } else { leaf };
+        let victim = if shim { parent(leaf) } else { leaf };
         signal(victim, Signal::SIGKILL);
         wait(run).bails("killed-external");
         scene.nothing_is_left_running();
@@ -162,12 +163,6 @@ fn a_leaf_of_a_persons_own_in_the_worktree_is_not_taken_for_a_stray_one() {
         leaf(&["wait", name]).expect(2);
     }
     is_finished(&scene);
-}
-
-fn parent_of(pid: u32) -> u32 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let after = stat.rsplit_once(") ").unwrap().1;
-    after.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 #[test]

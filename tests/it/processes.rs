@@ -1,72 +1,23 @@
-//! The processes of a scene: that none is left, and an end to all of them.
+//! Processes, as `/proc` tells of them.
 
-use crate::scene::{PATIENCE, Scene};
 use std::fs;
-use std::time::{Duration, Instant};
 
-impl Scene {
-    /// Asserts that no process is left whose environment or working folder belongs to this scene.
-    #[track_caller]
-    pub fn nothing_is_left_running(&self) {
-        let start = Instant::now();
-        loop {
-            let left: Vec<String> = self.processes().into_iter().map(|(_, line)| line).collect();
-            if left.is_empty() {
-                return;
-            }
-            assert!(start.elapsed() < PATIENCE, "still running: {left:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Kills every process of this scene, and those that these start meanwhile, until none is left.
-    pub fn kill_everything(&self) {
-        let start = Instant::now();
-        loop {
-            let left = self.processes();
-            if left.is_empty() {
-                return;
-            }
-            assert!(start.elapsed() < PATIENCE, "cannot be killed: {left:?}");
-            // All are stopped first: a power cut gives nobody the time to see the others die. One may have ended
-            // by itself.
-            use nix::sys::signal::Signal::{SIGKILL, SIGSTOP};
-            for signal in [SIGSTOP, SIGKILL] {
-                for (pid, _) in &left {
-                    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(*pid), signal);
-                }
-            }
-        }
-    }
-
-    /// The processes of this scene: id and command line.
-    fn processes(&self) -> Vec<(i32, String)> {
-        let home = self.path("");
-        let scene = home.as_os_str().as_encoded_bytes();
-        let mut left = Vec::new();
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
-                continue;
-            };
-            if pid.unsigned_abs() == std::process::id() {
-                continue;
-            }
-            let proc = entry.path();
-            let environment = fs::read(proc.join("environ")).unwrap_or_default();
-            let folder = fs::read_link(proc.join("cwd")).unwrap_or_default();
-            if find(&environment, scene) || folder.starts_with(&home) {
-                let line = fs::read(proc.join("cmdline")).unwrap_or_default();
-                if !line.is_empty() {
-                    let line = String::from_utf8_lossy(&line).replace('\0', " ");
-                    left.push((pid, format!("{pid}: {line}")));
-                }
-            }
-        }
-        left
-    }
+/// The fields of `/proc/<pid>/stat` after the name: state, parent, …; none when there is no such process.
+pub fn stat(pid: u32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after = text.rsplit_once(") ").map_or("", |(_, after)| after);
+    after.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
-fn find(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|w| w == needle)
+/// The parent of a process that lives.
+#[track_caller]
+pub fn parent(pid: u32) -> u32 {
+    let stat = stat(pid);
+    let parent = stat.get(1).and_then(|parent| parent.parse().ok());
+    parent.unwrap_or_else(|| panic!("process {pid} has no parent: {stat:?}"))
+}
+
+/// Whether it lives; zombies count as dead.
+pub fn alive(pid: u32) -> bool {
+    stat(pid).first().is_some_and(|state| state != "Z")
 }

@@ -22,7 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A test's own world.
 pub struct Scene {
-    dir: TempDir,
+    pub(crate) dir: TempDir,
     /// Variables on top of the scene's own.
     pub env: Vec<(OsString, OsString)>,
 }

@@ -1,6 +1,7 @@
 //! Services that the configuration declares: beside every leaf, suite and sweep, and gone with the run.
 #![cfg(target_os = "linux")] // whether a process lives is read from /proc
 
+use crate::processes::alive;
 use crate::scene::{Agent, Scene, wait};
 use crate::watching::{kill, launches_of, noting, plain, signal, start, until};
 use nix::sys::signal::Signal;
@@ -52,11 +53,6 @@ fn pid(scene: &Scene, file: &str) -> u32 {
     text.trim()
         .parse()
         .unwrap_or_else(|_| panic!("{file}: {text:?}"))
-}
-
-/// Zombies count as dead.
-fn alive(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "))
 }
 
 fn starts(scene: &Scene) -> usize {

@@ -1,22 +1,12 @@
 //! Processes that are stopped (SIGSTOP) for a while and go on: one of a run, or all of it.
 
+use crate::processes::{alive, parent, stat};
 use crate::scene::{Agent, executable, wait};
 use crate::watching::{
     ONE_STEP, all_of, is_finished, launches_of, noting, plain, signal, start, until,
 };
 use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
 use std::time::{Duration, Instant};
-
-/// The fields of `/proc/<pid>/stat` after the name: state, parent, …; none of a process that is gone.
-fn stat(pid: u32) -> Vec<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after = text.rsplit_once(") ").map_or("", |(_, after)| after);
-    after.split_whitespace().map(str::to_owned).collect()
-}
-
-fn parent(pid: u32) -> u32 {
-    stat(pid)[1].parse().unwrap()
-}
 
 /// Stops processes for a while that any watch would notice, and lets them go on.
 fn suspend(pids: &[u32]) {
@@ -71,9 +61,7 @@ fn an_answer_that_comes_while_conductor_or_shim_is_suspended_is_waited_for() {
         };
         signal(pid, SIGSTOP);
         scene.let_go("developer-green");
-        until("the leaf to end", || {
-            stat(leaf).first().is_none_or(|s| s == "Z")
-        });
+        until("the leaf to end", || !alive(leaf));
         if who == "conductor" {
             // It is suspended, not dead: nobody takes its place.
             scene.tdd(&[]).expect(13).says("already running");

@@ -1,6 +1,7 @@
 //! What must stand before anything of git can be compared or put back: folders that are folders, files that end
 //! when they are read.
 
+use super::Settled;
 use super::snapshot::{Content, Watched, absent, move_aside};
 use crate::folder;
 use crate::git::worktree::WorkTree;
@@ -70,8 +71,8 @@ impl Frame {
     }
 
     /// Puts the frame back; says what was not as it was.
-    pub(in crate::git) fn back(&self, wt: &WorkTree) -> Result<Vec<String>> {
-        let mut tampered = Vec::new();
+    pub(in crate::git) fn back(&self, wt: &WorkTree, settled: &mut Settled) -> Result<()> {
+        let Settled { tampered, shut, .. } = settled;
         // The git folder of the working tree may be what is gone.
         let aside = wt.common_dir.join("veri-aside");
         let said = |path: &Path, what: &str| format!("{} was {what}", path.display());
@@ -99,6 +100,7 @@ impl Frame {
         let new = |path: &&PathBuf, known: &[Watched]| known.iter().all(|k| k.path != **path);
         for path in look.shut.iter().filter(|path| new(path, &self.shut)) {
             tampered.push(said(path, "locked away"));
+            *shut |= *path == wt.common_dir;
         }
         for path in look.odd.iter().filter(|path| new(path, &self.odd)) {
             tampered.push(said(path, "made, which git cannot read"));
@@ -111,7 +113,7 @@ impl Frame {
                 head.put_back(&aside)?;
             }
         }
-        Ok(tampered)
+        Ok(())
     }
 }
 

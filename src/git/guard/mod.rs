@@ -128,6 +128,8 @@ pub struct Settled {
     pub tampered: Vec<String>,
     /// What was folded back, put aside, or left because somebody else did it. One line each.
     pub noted: Vec<String>,
+    /// Whether the repository's git folder itself was locked away: `tampered` says so, too.
+    pub shut: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,7 +39,7 @@ impl Guard {
             let said = format!("{} was replaced by a link", wt.path().display());
             settled.tampered.push(said);
         }
-        settled.tampered.extend(self.frame.back(wt)?);
+        self.frame.back(wt, &mut settled)?;
         self.files_back(&aside, &mut settled, &mut kept)?;
         self.tdd_back(wt, issue, &aside, &mut settled, &mut kept)?;
         self.config_back(wt, &aside, &mut settled, &mut kept)?;

@@ -125,6 +125,14 @@ pub(in crate::leaf) fn quick_descendants(of: Pid) -> Option<Vec<Stat>> {
     }
 }
 
+/// The children of this process that `/proc` does not show (`hidepid`, and who lets nobody look into it), which
+/// would be seen at its place. Until this process waits for them, their pids are theirs.
+pub(super) fn hidden_children() -> Vec<Pid> {
+    let mut children = children_of(Pid::this(), true).unwrap_or_default();
+    children.retain(|pid| !fs::exists(format!("/proc/{pid}")).unwrap_or(true));
+    children
+}
+
 /// The children of all threads of a process; none when it has ended, unless it `must` be there.
 fn children_of(pid: Pid, must: bool) -> Option<Vec<Pid>> {
     let mut children = Vec::new();

@@ -9,7 +9,7 @@ use crate::leaf::records::Started;
 use crate::leaf::signals::Signals;
 use crate::leaf::spec::LaunchId;
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::HashSet;
@@ -149,7 +149,8 @@ impl<'g> Tree<'g> {
     fn living(&self) -> u32 {
         let all = process::all();
         let below = process::descendants(Pid::this(), &all);
-        below.iter().filter(|s| !s.is_zombie()).count() as u32
+        let shown = below.iter().filter(|s| !s.is_zombie()).count();
+        (shown + process::hidden_children().len()) as u32
     }
 
     /// Signals every descendant; says whether one of them was seen for the first time.
@@ -181,6 +182,11 @@ impl<'g> Tree<'g> {
                 // It may have ended this instant, or belong to root: the next look tells.
                 let _ = handle.signal(signal);
             }
+        }
+        // What one of them leaves behind comes to this process, and is seen at the next look.
+        for pid in process::hidden_children() {
+            new |= pid != self.leaf && self.signalled.insert((pid.as_raw(), 0));
+            let _ = kill(pid, signal);
         }
         new
     }
@@ -217,7 +223,10 @@ pub(in crate::leaf) fn children() -> Option<HashSet<(i32, u64)>> {
         let children = process::all()
             .into_iter()
             .filter(|s| s.parent == Pid::this());
-        return Some(children.map(|s| s.id()).collect());
+        let shown = children.map(|s| (s.pid.as_raw(), s.start));
+        let hidden = process::hidden_children();
+        let hidden = hidden.iter().map(|pid| (pid.as_raw(), 0));
+        return Some(shown.chain(hidden).collect());
     }
     None
 }
@@ -255,6 +264,9 @@ pub(in crate::leaf) fn sweep_strays(
         if let Some(before) = before {
             let taken = taken_in(before, session);
             found.extend(taken.iter().filter_map(Handle::of));
+            let mut hidden = process::hidden_children();
+            hidden.retain(|pid| !before.contains(&(pid.as_raw(), 0)) && Some(*pid) != session);
+            found.extend(hidden.into_iter().filter_map(Handle::open));
         }
         if let Some(session) = session {
             let members = process::all()

@@ -137,7 +137,9 @@ impl Stands {
     /// When there is no `=`, or no pointer before it, or a list or table after it.
     pub fn parse(text: &str) -> Result<Stands, String> {
         let Some((at, value)) = text.split_once('=') else {
-            return Err(format!("{text:?} says no value: write POINTER=VALUE"));
+            return Err(format!(
+                "{text:?} says no value: write POINTER=VALUE, as in /type=result"
+            ));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         if value.is_array() || value.is_object() {

@@ -3,6 +3,26 @@
 use super::*;
 
 #[test]
+fn a_refusal_of_the_plumbing_says_which_folder_was_looked_at_and_what_to_run() {
+    let house = House::new();
+    let folder = house.records.dir().display().to_string();
+    let said = |args: &[&str]| String::from_utf8(house.leaf(args).1.stderr).unwrap();
+    let waited = said(&["wait", "nobody"]);
+    assert!(
+        waited.contains(&folder) && waited.contains("veri leaf list"),
+        "{waited}"
+    );
+    let killed = said(&["kill", "nobody"]);
+    assert!(killed.contains(&folder), "{killed}");
+    said(&["start", "busy", "--", "sleep", "1000"]);
+    let again = said(&["start", "busy", "--", "true"]);
+    assert!(again.contains("`veri leaf kill busy`"), "{again}");
+    let result = said(&["run", "x", "--result", "FINAL", "--", "true"]);
+    assert!(result.contains("as in /type=result"), "{result}");
+    said(&["kill", "busy"]);
+}
+
+#[test]
 fn the_commands_exit_codes_are_the_promised_ones() {
     let house = House::new();
     for (command, expected) in [

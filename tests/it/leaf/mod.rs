@@ -177,8 +177,7 @@ fn wait(running: &mut Running) -> End {
 
 /// Zombies count as dead.
 fn alive(pid: Pid) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|s| !s.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+    crate::processes::alive(pid.as_raw().unsigned_abs())
 }
 
 fn gone(pid: Pid) {

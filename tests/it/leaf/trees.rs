@@ -92,14 +92,8 @@ fn two_hundred_quick_launches_leave_no_process() {
     assert_eq!(entries, Vec::<String>::new());
     for launch in &launches {
         let shim = house.records.started(launch).unwrap().unwrap();
-        let stat = fs::read_to_string(format!("/proc/{}/stat", shim.pid)).unwrap_or_default();
-        let start = stat
-            .rsplit(')')
-            .next()
-            .unwrap()
-            .split_ascii_whitespace()
-            .nth(19);
-        let start = start.map(|s| s.parse::<u64>().unwrap());
+        let stat = crate::processes::stat(shim.pid.unsigned_abs());
+        let start = stat.get(19).map(|s| s.parse::<u64>().unwrap());
         assert!(
             start.is_none() || start != shim.start,
             "a shim or its zombie is left"
@@ -153,4 +147,62 @@ fn a_supervisor_within_a_leaf_goes_with_it() {
         .unwrap();
     assert_eq!(end, End::KilledByStop);
     assert!(!alive(daemon) && !alive(leaf));
+}
+
+/// As an agent for keys is: nobody may look into it.
+#[test]
+fn a_daemon_that_proc_hides_is_ended_as_a_child() {
+    let house = House::new();
+    // The group of root is shown everything.
+    let root = nix::unistd::geteuid().is_root();
+    let (ways, who) = match root {
+        true => ("-mpf", "--reuid 65534 --regid 65534 --clear-groups"),
+        false => ("-Urmpf", "--bounding-set=-all --inh-caps=-all"),
+    };
+    let own_proc = |then: &str| {
+        let script = format!(
+            "mount -t proc -o hidepid=2 proc /proc && mount -t tmpfs none /sys/fs/cgroup && setpriv {who} {then}"
+        );
+        let mut command = Command::new("unshare");
+        command.args([ways, "--kill-child", "sh", "-c", &script]);
+        command.current_dir(house.cwd()).output()
+    };
+    if root {
+        for folder in [house.dir.path(), &house.cwd()] {
+            std::os::unix::fs::chown(folder, Some(65534), Some(65534)).unwrap();
+        }
+    }
+    // prctl(PR_SET_DUMPABLE, 0)
+    let prctl = if cfg!(target_arch = "x86_64") {
+        157
+    } else {
+        167
+    };
+    fs::write(
+        house.cwd().join("hidden.pl"),
+        format!(
+            "use POSIX; $SIG{{TERM}} = 'IGNORE'; syscall({prctl}, 4, 0, 0, 0, 0); POSIX::setsid(); fork(); \
+             syscall({prctl}, 4, 0, 0, 0, 0); system('touch', \"up$$\"); sleep 1000"
+        ),
+    )
+    .unwrap();
+    if !own_proc(&format!("perl -e 'exec @ARGV' '{VERI}' --version"))
+        .is_ok_and(|o| o.status.success())
+    {
+        eprintln!("not tried: no /proc of its own can be mounted here, or there is no perl");
+        return;
+    }
+    let leaf = "for i in 1 2 3 4; do perl hidden.pl & done; \
+                while [ \"$(ls | grep -c up)\" -lt 8 ]; do sleep 0.01; done";
+    fs::write(house.cwd().join("leaf.sh"), leaf).unwrap();
+    let dir = house.records.dir().display();
+    let ran = own_proc(&format!(
+        "'{VERI}' leaf --dir '{dir}' run x --timeout 20 -- sh leaf.sh"
+    ));
+    let ran = ran.unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let text = fs::read_to_string(house.records.exit("x")).unwrap();
+    let exit: leaf::Exit = serde_json::from_str(&text).unwrap();
+    assert!(!exit.cgroup && exit.swept >= 8, "{exit:?}");
+    assert_eq!(exit.unswept, 0);
 }
