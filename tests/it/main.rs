@@ -25,6 +25,7 @@ mod deadlines;
 mod demo;
 mod developer;
 mod difference;
+mod dispositions;
 mod executable;
 mod fencing;
 mod floods;

@@ -122,6 +122,7 @@ impl Scene {
     }
 
     fn bare_in(folder: &Path) -> Scene {
+        crate::dispositions::default_for_children();
         let dir = tempfile::Builder::new()
             .prefix("veri-scene-")
             .tempdir_in(folder)
