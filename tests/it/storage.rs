@@ -100,7 +100,11 @@ fn locked_away(
     lock(&folder);
     scene.let_go(who);
     let ran = wait(run);
-    let case = format!("{} while {who} works:\n{}", what.0, ran.err);
+    // A developer may be who locked it, and is told so; what was opened again is no fault of the storage any more.
+    if ran.code == Some(0) && who.starts_with("developer") && ran.out.contains("was locked away") {
+        return is_finished(&scene);
+    }
+    let case = format!("{} while {who} works:\n{}{}", what.0, ran.out, ran.err);
     let named = what
         .2
         .iter()
