@@ -79,6 +79,13 @@ impl Disk {
     }
 }
 
+/// The mount goes before the scene: a folder that something is mounted on cannot be removed.
+impl Drop for Disk {
+    fn drop(&mut self) {
+        unmount(&self.0);
+    }
+}
+
 fn copy(from: &Path, to: &Path) {
     let from = from.join(".");
     std::fs::create_dir_all(to).expect("a folder");
@@ -103,5 +110,10 @@ pub fn bind_read_only(folder: &Path) {
 /// Undoes [`bind_read_only`].
 pub fn unmount(folder: &Path) {
     let done = Command::new("umount").arg("-l").arg(folder).status();
-    assert!(done.expect("umount runs").success());
+    let unmounted = done.expect("umount runs").success();
+    assert!(
+        unmounted || std::thread::panicking(),
+        "{}",
+        folder.display()
+    );
 }
