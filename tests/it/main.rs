@@ -34,6 +34,7 @@ mod full_disk;
 mod ground;
 mod here;
 mod hooks;
+mod installed;
 mod isolation;
 mod kernel;
 mod kills;
