@@ -16,9 +16,9 @@ use std::time::SystemTime;
 ///
 /// Found in the chain of `WorkTree::candidate`'s and `WorkTree::pre_commit`'s errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("git cannot stage what is in the working tree:\n{words}")]
+#[error("{words}")]
 pub struct CannotStage {
-    /// git's words: an unreadable file, a clean filter that failed.
+    /// What it is, with git's words where they are there: an unreadable file, a clean filter that failed.
     pub words: String,
 }
 
@@ -33,7 +33,7 @@ pub struct Taken {
 
 /// An index beside the real one, so that neither the person's nor a leaf's staging counts.
 pub(super) struct PrivateIndex<'a> {
-    wt: &'a WorkTree,
+    pub(super) wt: &'a WorkTree,
     file: PathBuf,
 }
 
@@ -88,6 +88,7 @@ impl<'a> PrivateIndex<'a> {
 
     /// Stages every change of the working tree.
     fn stage(&self) -> Result<()> {
+        self.has_an_end()?;
         let tool = self.quiet(&[
             "-c",
             "advice.addEmbeddedRepo=false",
@@ -202,6 +203,7 @@ impl WorkTree {
         match index.stage() {
             Err(error) if error.is::<CannotStage>() => {
                 index.read_tree("HEAD")?;
+                let endless = index.pass_over_endless()?;
                 let listed = index.quiet(&[
                     "ls-files",
                     "-z",
@@ -212,7 +214,10 @@ impl WorkTree {
                     "--deduplicate",
                 ]);
                 let listed = run::must(listed, "listing what changed")?;
-                let paths: Vec<&[u8]> = run::nul_separated(&listed.stdout).collect();
+                let paths = run::nul_separated(&listed.stdout);
+                let paths: Vec<&[u8]> = paths
+                    .filter(|path| endless.iter().all(|over| over != path))
+                    .collect();
                 index.stage_what_can_be(&paths)?;
             }
             other => other?,
@@ -269,6 +274,7 @@ fn unstageable(out: &ToolOutput) -> anyhow::Error {
     .iter()
     .any(|sign| words.contains(sign));
     if blamed && !machine {
+        let words = format!("git cannot stage what is in the working tree:\n{words}");
         CannotStage { words }.into()
     } else {
         error

@@ -26,6 +26,8 @@ pub struct WorkTree {
     pub(super) common_dir: PathBuf,
     pub(super) linked: bool,
     pub(super) own: Vec<Vec<u8>>,
+    /// The largest file that a candidate may have, in bytes.
+    pub(super) max_file: u64,
     /// The remote that the run pushes to.
     pub(super) remote: String,
     /// What is kept of a run outside its working tree begins with this path.
@@ -99,6 +101,7 @@ impl WorkTree {
             common_dir: repo.common_dir().to_owned(),
             linked,
             own: vec![OWN_CONFIG.to_vec()],
+            max_file: super::large::MAX_FILE,
             remote: "origin".to_owned(),
         })
     }

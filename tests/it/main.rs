@@ -26,6 +26,7 @@ mod demo;
 mod developer;
 mod difference;
 mod dispositions;
+mod endless;
 mod executable;
 mod fencing;
 mod floods;
