@@ -46,8 +46,12 @@ impl<'a> PrivateIndex<'a> {
             remove_if_there(&old)?;
         }
         let real = wt.git_dir.join("index");
-        match fs::copy(&real, &file) {
-            Ok(_) => {
+        // What is no file (a pipe) holds nothing that is known, either.
+        let is_file = fs::symlink_metadata(&real).is_ok_and(|meta| meta.is_file());
+        let copied = is_file.then(|| fs::copy(&real, &file)).transpose();
+        match copied {
+            Ok(None) => {}
+            Ok(Some(_)) => {
                 // git takes files that are as new as the index for possibly changed: the time is part
                 // of what is copied.
                 set_modified(&file, fs::metadata(&real)?.modified()?)?;
