@@ -57,5 +57,6 @@ pub(crate) use sys::{a_write_too_long_fails, unblocked_and_dying_with_parent};
 pub use tree::below::{Below, Seen};
 pub use tree::reach::{Reach, reach};
 pub use tree::sweep::{Swept, sweep_launch, take_in_orphans};
+pub use tree::usage::Used;
 pub use watch::signs::{Means, Pointer, Sign, Stands, Wait};
 pub use watch::watchdog::Watch;
