@@ -6,6 +6,8 @@
 
 use crate::cause::{Bail, Cause};
 use anyhow::Context;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -60,7 +62,7 @@ impl LockInfo {
             && i32::try_from(self.pid).is_ok_and(|pid| {
                 pid > 0
                     && nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None)
-                        == Err(nix::errno::Errno::ESRCH)
+                        == Err(Errno::ESRCH)
             })
     }
 }
@@ -221,8 +223,28 @@ impl Lock {
 
     /// Whether somebody holds the lock. A file that is not there or cannot be opened is not held.
     pub fn is_held(path: &Path) -> bool {
-        path.is_file()
-            && File::open(path).is_ok_and(|file| matches!(Locked::shared(file), Ok(None)))
+        is_held(path).unwrap_or(false)
+    }
+}
+
+/// Whether somebody holds the lock of a file alone. It is looked at for an instant, by which other lookers are not
+/// disturbed. Nobody holds what is not there or is no file, and a pipe in its place is not waited at.
+///
+/// # Errors
+/// When the file is there and cannot be opened or locked.
+pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
+    let options = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(options.bits())
+        .open(path);
+    match opened {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        // A socket, or a device that is not there.
+        Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => Ok(false),
+        Err(e) => Err(e),
+        Ok(file) if !file.metadata()?.is_file() => Ok(false),
+        Ok(file) => Ok(Locked::shared(file)?.is_none()),
     }
 }
 
