@@ -278,6 +278,10 @@ impl Run<'_> {
             self.say(Kind::Resume, said)?;
             end = leaf::settle(&records, name, &id, None, &mut || self.glance())?;
         }
+        // As its own conductor would have: what code of the candidate did is found before its answer counts.
+        if leaf.role != Role::Developer {
+            self.settle_guard()?;
+        }
         let ended = matches!(end, End::Done { .. } | End::Lingered);
         if leaf.role == Role::Planner && self.ready.is_none() && ended {
             return Ok(None);

@@ -21,6 +21,7 @@ mod cleaning;
 mod clock;
 mod contracts;
 mod crash;
+mod cut_off;
 mod deadlines;
 mod demo;
 mod developer;

@@ -1,0 +1,53 @@
+//! What was done behind a conductor that was killed meanwhile: the next start decides on it as the one that was killed
+//! would have done.
+
+use crate::branch::{sent_back, walk};
+use crate::scene::{APPROVE, Agent, Scene};
+use crate::watching::{ONE_STEP, noting, plain};
+use veri::event::Kind;
+use veri::role::Phase;
+
+/// Kills the conductor of a leaf, whose parent is its shim.
+const KILL: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
+
+/// What every verifier answered, in order.
+fn verdicts(scene: &Scene) -> Vec<String> {
+    let lines = scene.lines();
+    let verdicts = lines.iter().filter(|l| l.event == Kind::Verdict);
+    verdicts.map(|l| l.text("verdict").to_owned()).collect()
+}
+
+#[test]
+fn a_verifier_that_meddles_with_git_approves_nothing_whether_or_not_its_conductor_is_killed() {
+    for killed in [false, true] {
+        let scene = plain();
+        let (once, git) = (scene.path("once"), scene.repo().join(".git"));
+        scene.agent(&noting(Agent {
+            plan: ONE_STEP.to_owned(),
+            red: format!(
+                "{}\n[ \"$VERI_ATTEMPT\" = 1 ] || echo '# again' >> tests/name.sh",
+                Agent::default().red
+            ),
+            verify: format!(
+                "if [ ! -e '{0}' ]; then touch '{0}'; echo 'exit 0' > '{1}/hooks/post-merge'; {2}; fi\n{APPROVE}",
+                once.display(),
+                git.display(),
+                if killed { KILL } else { ":" },
+            ),
+            ..Agent::default()
+        }));
+        if killed {
+            assert_eq!(scene.tdd(&[]).code, None);
+        }
+        scene.tdd(&[]).expect(0);
+        assert_eq!(
+            verdicts(&scene),
+            ["reject", "approve", "approve"],
+            "{killed}"
+        );
+        let why = sent_back(&scene, 1, Phase::Red).join("\n");
+        assert!(why.contains("post-merge was written"), "{killed}: {why}");
+        walk(&scene);
+        scene.nothing_is_left_running();
+    }
+}
