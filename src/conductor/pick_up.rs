@@ -71,6 +71,7 @@ impl Run<'_> {
                 self.tree.journal_copy().display()
             ))?,
         }
+        self.take_unjudged_commit_back()?;
         self.bring_edit_back()?;
         self.take_tree_back()?;
         if fresh {
