@@ -65,6 +65,17 @@ fn meddles(scene: &Scene, how: &str) {
     );
 }
 
+/// A start that is killed when git has made the commit of the step, and before anybody has looked at it.
+fn killed_in_the_commit(scene: &Scene) {
+    let code = "git diff --quiet HEAD~1 HEAD -- src";
+    hook(
+        scene,
+        "post-commit",
+        &format!("{code} || {{ rm \"$0\"; {KILL}; }}"),
+    );
+    assert_eq!(scene.tdd(&[]).code, None);
+}
+
 #[test]
 fn a_commit_that_a_hook_spoilt_is_sent_back_whether_or_not_the_conductor_is_killed_in_it() {
     for killed in [false, true] {
@@ -75,12 +86,7 @@ fn a_commit_that_a_hook_spoilt_is_sent_back_whether_or_not_the_conductor_is_kill
             &format!("[ -e '{spoilt}' ] || {{ touch '{spoilt}'; echo 'exit 1' >> src/lib.sh; }}"),
         );
         if killed {
-            hook(
-                &scene,
-                "post-commit",
-                &format!("git diff --quiet HEAD~1 HEAD -- src || {{ rm \"$0\"; {KILL}; }}"),
-            );
-            assert_eq!(scene.tdd(&[]).code, None);
+            killed_in_the_commit(&scene);
         }
         scene.tdd(&[]).expect(0);
         let why = sent_back(&scene, 1, Phase::Green).join("\n");
@@ -99,12 +105,7 @@ fn a_commit_that_a_hook_made_another_is_checked_once_more_whether_or_not_the_con
             "grep -q stamped src/lib.sh || echo '# stamped' >> src/lib.sh",
         );
         if killed {
-            hook(
-                &scene,
-                "post-commit",
-                &format!("git diff --quiet HEAD~1 HEAD -- src || {{ rm \"$0\"; {KILL}; }}"),
-            );
-            assert_eq!(scene.tdd(&[]).code, None);
+            killed_in_the_commit(&scene);
         }
         scene.tdd(&[]).expect(0);
         let lines = scene.lines();

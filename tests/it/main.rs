@@ -39,6 +39,7 @@ mod installed;
 mod isolation;
 mod kernel;
 mod kills;
+mod lanes;
 mod leaf;
 mod ledger_edits;
 mod ledger_examples;
