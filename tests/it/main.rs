@@ -27,6 +27,7 @@ mod demo;
 mod developer;
 mod difference;
 mod dispositions;
+mod doctor;
 mod executable;
 mod fencing;
 mod floods;
