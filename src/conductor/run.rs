@@ -130,6 +130,19 @@ impl Run<'_> {
         self.close(&ending)
     }
 
+    /// What preflight has established.
+    pub(super) fn ready(&self) -> Result<&Ready> {
+        self.ready
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("preflight has not passed in this start"))
+    }
+
+    pub(super) fn ready_mut(&mut self) -> Result<&mut Ready> {
+        self.ready
+            .as_mut()
+            .ok_or_else(|| anyhow::anyhow!("preflight has not passed in this start"))
+    }
+
     fn go_on(&mut self) -> Result<()> {
         while let Some(effect) = self.state.pending() {
             self.look_for_stops()?;

@@ -153,7 +153,9 @@ fn is_leafs(wt: &WorkTree, name: &str) -> Result<bool> {
     Ok(newest.is_some_and(|entry| entry.committer().email_bytes() == LEAF_EMAIL.as_bytes()))
 }
 
-fn keep_any(
+/// Keeps whatever a ref named under a discarded ref: a commit with its history, as a change from `base` (HEAD without
+/// one), any other object as it is.
+pub(in crate::git) fn keep_any(
     refs: Refs<'_>,
     wt: &WorkTree,
     object: Oid,

@@ -2,7 +2,7 @@
 
 use super::frame::PACKED;
 use super::snapshot::{locks_below, move_aside};
-use super::undone::keep_commit;
+use super::undone::keep_any;
 use super::{Guard, Head, STASH, Settled};
 use crate::git::worktree::WorkTree;
 use crate::git::{saved, stage};
@@ -119,17 +119,14 @@ impl Guard {
             saved::delete(&wt.git2, name)?;
         }
         for (name, target) in &blocking {
-            let base = Oid::from_str(&self.commit)?;
+            let base = Some(Oid::from_str(&self.commit)?);
+            let why = format!("{name}, as a leaf left it");
             let kept = match target {
-                Some(oid) if wt.git2.find_commit(*oid).is_ok() => {
-                    keep_commit(refs, wt, *oid, base, &format!("{name}, as a leaf left it"))
-                }
-                Some(oid) => refs.keep(*oid),
-                None => Ok("nothing of its own".to_owned()),
+                Some(oid) => keep_any(refs, wt, *oid, base, &why)?,
+                None => "nothing of its own".to_owned(),
             };
             settled.noted.push(format!(
-                "{name} stood in the way of the run's own refs: removed; kept as {}",
-                kept?
+                "{name} stood in the way of the run's own refs: removed; kept as {kept}"
             ));
         }
         Ok(())
