@@ -97,6 +97,7 @@ mod tests {
             truncated: false,
             swept: 0,
             unswept: 0,
+            left: Vec::new(),
             cgroup: false,
             sandbox: None,
         }

@@ -344,6 +344,7 @@ impl Shim {
             truncated: outputs.iter().any(Output::truncated),
             swept: swept.ended + strays.ended,
             unswept: swept.left + strays.left,
+            left: tree.left(swept),
             cgroup: tree.has_group(),
             ..self.blank()
         };
@@ -390,6 +391,7 @@ impl Shim {
             truncated: false,
             swept: 0,
             unswept: 0,
+            left: Vec::new(),
             cgroup: false,
             sandbox: self.confined.get().cloned(),
         }
