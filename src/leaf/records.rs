@@ -301,6 +301,9 @@ pub struct Exit {
     pub swept: u32,
     /// How many could not be ended.
     pub unswept: u32,
+    /// Some of those, as far as they can be named: frozen, stuck in the kernel, or another user's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
     /// Whether the leaf had a control group of its own, by which its tree was ended.
     #[serde(default)]
     pub cgroup: bool,
@@ -331,6 +334,7 @@ impl Exit {
             truncated: false,
             swept: 0,
             unswept: 0,
+            left: Vec::new(),
             cgroup: false,
             sandbox: None,
         }

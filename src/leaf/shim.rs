@@ -345,6 +345,7 @@ impl Shim {
             truncated: outputs.iter().any(Output::truncated),
             swept: swept.ended + strays.ended,
             unswept: swept.left + strays.left,
+            left: tree.left(swept),
             cgroup: tree.has_group(),
             ..self.blank()
         };
