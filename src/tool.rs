@@ -53,8 +53,9 @@ impl ToolOutput {
         self.end == ToolEnd::Code(0)
     }
 
+    /// Whether nobody killed it, or what it waited for: git and shells then end with 128 and the signal's number.
     fn is_its_own_end(&self) -> bool {
-        matches!(self.end, ToolEnd::Code(_))
+        matches!(self.end, ToolEnd::Code(code) if code <= 128)
     }
 
     /// Standard output as text, without the last newline; bytes that are not UTF-8 are replaced.
@@ -79,7 +80,7 @@ pub struct Tool {
     deadline: Duration,
     kept: Option<usize>,
     sweeping: bool,
-    cut_off: Option<Box<dyn FnOnce() -> String>>,
+    afterwards: Option<Box<dyn FnOnce(bool) -> String>>,
 }
 
 impl Tool {
@@ -96,7 +97,7 @@ impl Tool {
             deadline: DEFAULT_DEADLINE,
             kept: None,
             sweeping: false,
-            cut_off: None,
+            afterwards: None,
         }
     }
 
@@ -163,10 +164,10 @@ impl Tool {
         self
     }
 
-    /// Does this when the call was killed, by its deadline or by anybody, and nothing of its group lives any more; what
-    /// it says is added to the call's standard error.
-    pub fn if_cut_off(mut self, act: impl FnOnce() -> String + 'static) -> Tool {
-        self.cut_off = Some(Box::new(act));
+    /// Does this when nothing of the call's group lives any more; `act` is told whether it, or what it waited for, was
+    /// killed, by its deadline or by anybody. What it says is added to the call's standard error.
+    pub fn afterwards(mut self, act: impl FnOnce(bool) -> String + 'static) -> Tool {
+        self.afterwards = Some(Box::new(act));
         self
     }
 
@@ -183,14 +184,14 @@ impl Tool {
         if let Some(launch) = &launch {
             self.command.env(leaf::LAUNCH_VAR, launch.as_str());
         }
-        let cut_off = self.cut_off.take();
+        let afterwards = self.afterwards.take();
         let stdin = self.stdin.take();
         let mut result = call::run(&mut self.command, stdin, self.deadline, self.kept);
         if let Some(launch) = &launch {
             leaf::sweep_launch(launch);
         }
-        if let Some(act) = cut_off.filter(|_| !result.as_ref().is_ok_and(|o| o.is_its_own_end())) {
-            let said = act();
+        if let Some(act) = afterwards {
+            let said = act(!result.as_ref().is_ok_and(|o| o.is_its_own_end()));
             if let Ok(out) = &mut result {
                 out.stderr.extend_from_slice(said.as_bytes());
             }

@@ -1,5 +1,6 @@
 //! The fourth wall: what verifiers, and developers on request, can reach of the file system and of other processes.
 
+use crate::installed::there;
 use crate::kernel;
 use crate::scene::{APPROVE, Agent, Scene};
 use std::fs;
@@ -284,17 +285,6 @@ fn more_folders_can_be_opened_and_none_that_is_closed() {
         scene.configure_alone(&format!("sandbox_write = [\"{closed}\"]\n"));
         scene.tdd(&[]).bails("needs-user").says("(sandbox_write)");
     }
-}
-
-/// Whether a program is there.
-#[allow(clippy::print_stdout)] // a test that is skipped says so
-fn there(scene: &Scene, program: &str) -> bool {
-    let out = scene.command(program).arg("--version").output();
-    let there = out.is_ok_and(|out| out.status.success());
-    if !there {
-        println!("partly skipped: there is no {program} here");
-    }
-    there
 }
 
 #[test]
