@@ -117,3 +117,43 @@ fn a_commit_that_a_hook_made_another_is_checked_once_more_whether_or_not_the_con
         walk(&scene);
     }
 }
+
+#[test]
+fn what_a_leaf_did_to_git_counts_although_the_conductor_is_killed_while_it_is_undone() {
+    let mut scene = plain();
+    let red = Agent::default().red;
+    scene.agent(&noting(Agent {
+        plan: ONE_STEP.to_owned(),
+        // The other setting is nobody's business: so the file is mended setting by setting, by git.
+        red: format!(
+            "{red}\n[ \"$VERI_ATTEMPT\" != 1 ] || {{ git config core.hooksPath x; git config branch.x.note y; }}"
+        ),
+        ..Agent::default()
+    }));
+    let mut which = scene.command("sh");
+    let git = which
+        .args(["-c", "command -v git"])
+        .output()
+        .unwrap()
+        .stdout;
+    let (git, once) = (String::from_utf8(git).unwrap(), scene.path("once"));
+    std::fs::create_dir(scene.path("bin")).unwrap();
+    let program = format!(
+        "#!/bin/sh\ncase \"$*\" in *--unset-all*) [ -e '{1}' ] || {{ touch '{1}'; '{0}' \"$@\"; kill -9 $PPID; }};; esac\n\
+         exec '{0}' \"$@\"\n",
+        git.trim(),
+        once.display()
+    );
+    std::fs::write(scene.path("bin/git"), program).unwrap();
+    crate::scene::executable(&scene.path("bin/git"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", scene.path("bin").display());
+    scene.env.push(("PATH".into(), path.into()));
+    assert_eq!(scene.tdd(&[]).code, None);
+    let config = scene.git(&["config", "--local", "--list"]);
+    assert!(!config.contains("hookspath"), "it is undone: {config}");
+    scene.tdd(&[]).expect(0);
+    let why = sent_back(&scene, 1, Phase::Red).join("\n");
+    assert!(why.contains("core.hookspath changed"), "{why}");
+    walk(&scene);
+}
