@@ -395,3 +395,53 @@ fn two_writers_number_their_lines_in_one_row() {
     let seqs: Vec<u64> = read(&path).unwrap().iter().map(|l| l.seq).collect();
     assert_eq!(seqs, [1, 2, 3]);
 }
+
+#[test]
+fn a_line_that_is_just_being_written_is_no_torn_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
+    let line = std::fs::read(&path).unwrap();
+    let line = String::from_utf8(line).unwrap();
+    let second = line.replace("\"seq\":1", "\"seq\":2");
+    let (half, rest) = second.split_at(second.len() / 2);
+    let mut writer = OpenOptions::new().append(true).open(&path).unwrap();
+    writer.lock().unwrap();
+    writer.write_all(half.as_bytes()).unwrap();
+    let opening = std::thread::spawn({
+        let path = path.clone();
+        move || Journal::open(&path).map(|(journal, lines)| (journal.torn, lines.len()))
+    });
+    // Who waits for a lock is seen to (proc_locks(5)); elsewhere the writer goes on at once.
+    let locks = || std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let inode = format!(":{} ", writer.metadata().unwrap().ino());
+    let waits = || {
+        locks()
+            .lines()
+            .any(|l| l.contains("->") && l.contains(&inode))
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while cfg!(target_os = "linux") && !waits() && !opening.is_finished() {
+        assert!(std::time::Instant::now() < until, "nobody opens it");
+        std::thread::yield_now();
+    }
+    writer.write_all(rest.as_bytes()).unwrap();
+    writer.unlock().unwrap();
+    assert_eq!(opening.join().unwrap().unwrap(), (None, 2));
+}
+
+#[test]
+fn a_journal_that_is_cut_short_while_it_is_in_use_is_not_written_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    let mut journal = Journal::open(&path).unwrap().0;
+    append(&mut journal, Kind::RunStart);
+    let first = std::fs::read(&path).unwrap();
+    append(&mut journal, Kind::Launch);
+    std::fs::write(&path, &first).unwrap();
+    let error = journal
+        .append(&source(), &Subject::default(), Kind::RunEnd, Map::new())
+        .unwrap_err();
+    assert!(format!("{error:#}").contains("cut short"), "{error:#}");
+    assert_eq!(std::fs::read(&path).unwrap(), first);
+}
