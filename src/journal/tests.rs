@@ -397,40 +397,6 @@ fn two_writers_number_their_lines_in_one_row() {
 }
 
 #[test]
-fn a_line_that_is_just_being_written_is_no_torn_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("events.jsonl");
-    append(&mut Journal::open(&path).unwrap().0, Kind::RunStart);
-    let line = std::fs::read(&path).unwrap();
-    let line = String::from_utf8(line).unwrap();
-    let second = line.replace("\"seq\":1", "\"seq\":2");
-    let (half, rest) = second.split_at(second.len() / 2);
-    let mut writer = OpenOptions::new().append(true).open(&path).unwrap();
-    writer.lock().unwrap();
-    writer.write_all(half.as_bytes()).unwrap();
-    let opening = std::thread::spawn({
-        let path = path.clone();
-        move || Journal::open(&path).map(|(journal, lines)| (journal.torn, lines.len()))
-    });
-    // Who waits for a lock is seen to (proc_locks(5)); elsewhere the writer goes on at once.
-    let locks = || std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    let inode = format!(":{} ", writer.metadata().unwrap().ino());
-    let waits = || {
-        locks()
-            .lines()
-            .any(|l| l.contains("->") && l.contains(&inode))
-    };
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while cfg!(target_os = "linux") && !waits() && !opening.is_finished() {
-        assert!(std::time::Instant::now() < until, "nobody opens it");
-        std::thread::yield_now();
-    }
-    writer.write_all(rest.as_bytes()).unwrap();
-    writer.unlock().unwrap();
-    assert_eq!(opening.join().unwrap().unwrap(), (None, 2));
-}
-
-#[test]
 fn a_journal_that_is_cut_short_while_it_is_in_use_is_not_written_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.jsonl");
@@ -444,4 +410,54 @@ fn a_journal_that_is_cut_short_while_it_is_in_use_is_not_written_on() {
         .unwrap_err();
     assert!(format!("{error:#}").contains("cut short"), "{error:#}");
     assert_eq!(std::fs::read(&path).unwrap(), first);
+}
+
+#[test]
+fn a_lock_that_is_never_given_back_is_an_error_that_names_its_holder() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    let (mut journal, _) = Journal::open(&path).unwrap();
+    let other = File::open(&path).unwrap();
+    other.lock().unwrap();
+    let me = format!("process {}", std::process::id());
+    let is_named = |error: anyhow::Error| {
+        let bail = error.downcast_ref::<Bail>().unwrap();
+        assert_eq!(bail.cause, Cause::StorageFailed);
+        let named = bail.detail.contains(&me) && bail.detail.contains("run again");
+        assert!(
+            named || !Path::new("/proc/locks").exists(),
+            "{}",
+            bail.detail
+        );
+    };
+    let written = journal.append(&source(), &Subject::default(), Kind::RunEnd, Map::new());
+    is_named(written.unwrap_err());
+    is_named(Journal::open(&path).unwrap_err());
+    other.unlock().unwrap();
+    append(&mut journal, Kind::RunStart);
+}
+
+#[test]
+fn somebody_who_keeps_the_journals_lock_does_not_hold_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, _, mut journal) = kept(dir.path());
+    let other = File::open(&path).unwrap();
+    other.lock().unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let line = append(&mut journal, Kind::Check);
+    let lines = read(&path).unwrap();
+    assert_eq!(lines.last(), Some(&line));
+    assert!(std::fs::read(&path).unwrap().starts_with(&before));
+    assert!(journal.mend().unwrap(), "it is said");
+}
+
+#[test]
+fn a_journal_larger_than_any_is_not_read_into_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    File::create(&path).unwrap().set_len(2 << 40).unwrap();
+    for error in [read(&path).unwrap_err(), Journal::open(&path).unwrap_err()] {
+        let bail = error.downcast_ref::<Bail>().unwrap();
+        assert!(bail.detail.contains("larger than any"), "{}", bail.detail);
+    }
 }
