@@ -226,7 +226,7 @@ fn documented_fields() -> BTreeMap<String, BTreeSet<String>> {
 
 #[test]
 fn every_line_of_a_real_run_has_the_promised_keys_and_only_documented_fields() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&Agent {
         verify: format!(
             "if [ $VERI_PHASE = green ] && ! grep -q again src/lib.sh; then {REJECT}; else {}; fi",
@@ -374,7 +374,7 @@ fn the_first_run_of_the_readme_goes_as_it_says() {
 
 #[test]
 fn an_issue_that_is_not_known_is_a_mistake_of_the_command_line_and_no_bug() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let said = scene
         .veri(&["log", "--issue", "99"])
         .expect(i32::from(exit::USAGE));
