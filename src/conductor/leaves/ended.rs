@@ -1,5 +1,6 @@
 //! What the end of a leaf and its answer mean to the machine.
 
+use super::deadlines::overdue;
 use super::oid;
 use crate::conductor::run::Run;
 use crate::leaf::End;
@@ -24,6 +25,7 @@ impl Run<'_> {
         stdout: &Path,
         nonce: Option<&str>,
         record: Option<Value>,
+        deadlines: &Value,
     ) -> Result<(Event, Value)> {
         let ended = match end {
             End::Done { code } => self.answer(leaf, *code, stdout, nonce)?,
@@ -31,12 +33,7 @@ impl Run<'_> {
             End::Lingered => self.answer(leaf, 0, stdout, nonce)?,
             // A stop that came while the deadline passed is a stop, not a stuck leaf.
             End::KilledStuck { .. } if self.stop_mode() == Some(StopMode::Now) => LeafEnd::Stopped,
-            End::KilledStuck { why } => {
-                let deadlines = self.settings.deadlines(leaf.role, None, 0);
-                deadlines
-                    .silence(*why)
-                    .map_or(LeafEnd::Stuck, |detail| LeafEnd::Silent { detail })
-            }
+            End::KilledStuck { why } => overdue(leaf.role, *why, deadlines),
             End::KilledByStop => LeafEnd::Stopped,
             End::KilledExternal { signal } => LeafEnd::External {
                 detail: format!(
