@@ -3,7 +3,7 @@
 //! The agents that this version runs do not stream, so no shim ends them so: the records are written as one does that has
 //! outlived its conductor.
 
-use crate::scene::{Agent, Scene};
+use crate::scene::{Agent, Scene, wait};
 use crate::watching::{ONE_STEP, kill, launches_of, noting, plain, start, until};
 use serde_json::{Value, json};
 use std::fs;
@@ -150,6 +150,33 @@ fn a_leaf_that_was_late_is_told_of_with_its_deadline_in_journal_log_bail_and_com
     let told = |line: &&str| line.contains("developer is stuck") && line.contains(which);
     assert_eq!(log.lines().filter(told).count(), 1, "{log}");
     assert!(scene.comments().iter().any(|c| c.contains(which)));
+}
+
+#[test]
+fn status_says_which_leaf_is_at_work_and_when_it_is_ended_and_nothing_of_one_that_has_ended() {
+    let scene = plain();
+    scene.hold("developer-red");
+    let run = start(&scene, &["--timeout", "3600"]);
+    scene.begun("developer-red");
+    let status = || {
+        let ran = scene.veri(&["status", "--json"]).expect(0);
+        serde_json::from_str::<Value>(&ran.out).unwrap()[0].clone()
+    };
+    let seen = status();
+    let time = |key: &str| {
+        seen[key]
+            .as_str()
+            .unwrap()
+            .parse::<jiff::Timestamp>()
+            .unwrap()
+    };
+    assert_eq!(seen["leaf"], json!("develop-red"));
+    assert_eq!(time("until").duration_since(time("since")).as_secs(), 3600);
+    let said = scene.veri(&["status"]).expect(0).out;
+    assert!(said.contains("works   develop-red since "), "{said}");
+    scene.veri(&["stop", "--mode", "now"]).expect(0);
+    wait(run).expect(12);
+    assert_eq!(status()["leaf"], Value::Null);
 }
 
 #[test]
