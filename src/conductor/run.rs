@@ -328,28 +328,13 @@ impl Run<'_> {
             .find(|l| l.event == Kind::Launch)?;
         let runs = self.tree.tdd().join("runs");
         let out = runs.join(format!("{}.out", launch.text("launch")));
-        let had = self
-            .was_late()
-            .then(|| launch.fields.get("deadlines")?.get("timeout")?.as_u64())
-            .flatten()
-            .map(|seconds| format!("It had {seconds} s. "));
         out.exists().then(|| {
             format!(
-                "{}What the {} printed last: {} (and .err)",
-                had.unwrap_or_default(),
+                "What the {} printed last: {} (and .err)",
                 launch.actor,
                 out.display()
             )
         })
-    }
-
-    /// Whether the last leaf of this start was ended at its wall time, which its line says no more of.
-    fn was_late(&self) -> bool {
-        let newest = self.lines.iter().rev();
-        newest
-            .take_while(|l| l.run == self.source.run)
-            .find(|l| l.event == Kind::Exit)
-            .is_some_and(|l| l.text("end") == "killed-stuck" && !l.fields.contains_key("detail"))
     }
 
     /// Whether this start ended with the question of a leaf.
