@@ -54,6 +54,7 @@ pub struct Finding {
 pub fn any_phase(repo: &Repository, ask: &AnyAsk<'_>) -> anyhow::Result<Vec<Finding>> {
     let base = tree::flatten(repo, ask.base_tree)?;
     let candidate = tree::flatten(repo, ask.candidate)?;
+    let odb = repo.odb()?;
     let mut findings = Vec::new();
     let mut found = |kind, message: String| findings.push(Finding { kind, message });
     for (path, entry) in &candidate {
@@ -84,16 +85,17 @@ pub fn any_phase(repo: &Repository, ask: &AnyAsk<'_>) -> anyhow::Result<Vec<Find
             }
             continue;
         }
-        let content = tree::content(repo, *entry)?;
-        if content.len() as u64 > ask.max_file_bytes {
+        // Before it is read: the conductor does not grow with what a leaf makes.
+        let bytes = odb.read_header(entry.oid)?.0 as u64;
+        if bytes > ask.max_file_bytes {
             let message = format!(
-                "{name}: {} bytes, more than the {} of limits.max_file_mib; remove it, or have git ignore it",
-                content.len(),
+                "{name}: {bytes} bytes, more than the {} of limits.max_file_mib; remove it, or have git ignore it",
                 ask.max_file_bytes
             );
             found(FindingKind::TooLarge, message);
             continue;
         }
+        let content = tree::content(repo, *entry)?;
         if !entry.is_file() || ask.paths.kind(path) == Some(TestKind::Fixture) {
             continue;
         }

@@ -202,6 +202,7 @@ fn try_open<'a>(
         .with_own_files(known_own)
         .with_own_files(own_files(&repo, &settings, ask))
         .with_remote(settings.remote())
+        .with_files_of(settings.max_file_bytes())
         .with_kept(kept_stem(&home, &tree_path, issue_number, ask.here));
     std::fs::create_dir_all(home.join("work"))
         .with_context(|| format!("cannot make the folder {}", home.join("work").display()))?;

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("git cannot stage what is in the working tree:\n{words}")]
 pub struct CannotStage {
-    /// git's words: an unreadable file, a clean filter that failed.
+    /// What is wrong: git's words on an unreadable file or a clean filter that failed; a file that is too large.
     pub words: String,
 }
 
@@ -33,8 +33,8 @@ pub struct Taken {
 
 /// An index beside the real one, so that neither the person's nor a leaf's staging counts.
 pub(super) struct PrivateIndex<'a> {
-    wt: &'a WorkTree,
-    file: PathBuf,
+    pub(super) wt: &'a WorkTree,
+    pub(super) file: PathBuf,
 }
 
 impl<'a> PrivateIndex<'a> {
@@ -88,6 +88,7 @@ impl<'a> PrivateIndex<'a> {
 
     /// Stages every change of the working tree.
     fn stage(&self) -> Result<()> {
+        self.refuse_too_large()?;
         let tool = self.quiet(&[
             "-c",
             "advice.addEmbeddedRepo=false",

@@ -2,6 +2,7 @@
 
 use super::base::{branch_tip, issue_branch_name};
 use super::cut_off::Own;
+use super::large::LARGEST;
 use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
 use super::tree::{OWN_CONFIG, TDD};
@@ -28,6 +29,8 @@ pub struct WorkTree {
     pub(super) own: Vec<Vec<u8>>,
     /// The remote that the run pushes to.
     pub(super) remote: String,
+    /// The most that git is given in one file, in bytes.
+    pub(super) largest: u64,
     /// What is kept of a run outside its working tree begins with this path.
     stem: PathBuf,
 }
@@ -100,6 +103,7 @@ impl WorkTree {
             linked,
             own: vec![OWN_CONFIG.to_vec()],
             remote: "origin".to_owned(),
+            largest: LARGEST,
         })
     }
 
@@ -118,6 +122,12 @@ impl WorkTree {
     /// Names the remote that the run pushes to: no leaf has any business with it.
     pub fn with_remote(mut self, remote: &str) -> WorkTree {
         remote.clone_into(&mut self.remote);
+        self
+    }
+
+    /// Has git given files of so many bytes, where that is more than it is given anyway.
+    pub fn with_files_of(mut self, bytes: u64) -> WorkTree {
+        self.largest = self.largest.max(bytes);
         self
     }
 

@@ -5,6 +5,7 @@ mod candidate;
 mod commit;
 mod frame;
 mod guard;
+mod large;
 mod nested;
 mod preflight;
 mod tdd;
