@@ -11,10 +11,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The most that git is given in one file of a working tree, in bytes. Forges refuse files of that size, and git itself
-/// heeds no `.gitignore` or `.gitattributes` that is larger (`PATTERN_MAX_FILE_SIZE`, `ATTR_MAX_FILE_SIZE`).
-pub(super) const LARGEST: u64 = 100 << 20;
-
 /// Git's own files in a working tree, which it reads before anything else.
 const RULES: &str = ".gitignore";
 

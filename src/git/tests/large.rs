@@ -1,7 +1,7 @@
 //! Files that are too large for git.
 
 use super::{Person, needs_user, put, text};
-use crate::git::large::LARGEST;
+use crate::git::worktree::LARGEST;
 use crate::git::{CannotStage, WorkTree};
 use std::fs::File;
 use std::path::Path;
