@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -212,12 +212,11 @@ impl Tool {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = self.command.spawn()?;
-        let writer = self.stdin.take().and_then(|bytes| {
-            let mut pipe = child.stdin.take()?;
-            // A tool that does not read its input closes the pipe: that is its own business.
-            Some(std::thread::spawn(move || drop(pipe.write_all(&bytes))))
-        });
         let group = Group(Pid::from_raw(child.id() as i32));
+        let writer = match (self.stdin.take(), child.stdin.take()) {
+            (Some(bytes), Some(pipe)) => Some(stream::feed(pipe, bytes)?),
+            _ => None,
+        };
         let result = collect(&mut child, &group, self.deadline, self.kept);
         drop(group);
         if let Some(writer) = writer {

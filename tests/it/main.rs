@@ -51,6 +51,7 @@ mod processes;
 mod project;
 mod random_kills;
 mod recheck;
+mod refused;
 mod remotes;
 mod rerun;
 mod resume;
