@@ -2,6 +2,7 @@
 //! developer's.
 
 use crate::check::tree::{self, Flat, LINK, SUBMODULE, show};
+use crate::git;
 use crate::suite::paths::{TestKind, TestPaths};
 use git2::{Oid, Repository};
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,6 @@ pub struct Finding {
 pub fn any_phase(repo: &Repository, ask: &AnyAsk<'_>) -> anyhow::Result<Vec<Finding>> {
     let base = tree::flatten(repo, ask.base_tree)?;
     let candidate = tree::flatten(repo, ask.candidate)?;
-    let odb = repo.odb()?;
     let mut findings = Vec::new();
     let mut found = |kind, message: String| findings.push(Finding { kind, message });
     for (path, entry) in &candidate {
@@ -85,17 +85,12 @@ pub fn any_phase(repo: &Repository, ask: &AnyAsk<'_>) -> anyhow::Result<Vec<Find
             }
             continue;
         }
-        // Before it is read: the conductor does not grow with what a leaf makes.
-        let bytes = odb.read_header(entry.oid)?.0 as u64;
-        if bytes > ask.max_file_bytes {
-            let message = format!(
-                "{name}: {bytes} bytes, more than the {} of limits.max_file_mib; remove it, or have git ignore it",
-                ask.max_file_bytes
-            );
+        let content = tree::content(repo, *entry)?;
+        if content.len() as u64 > ask.max_file_bytes {
+            let message = git::too_large(&name, content.len() as u64, ask.max_file_bytes);
             found(FindingKind::TooLarge, message);
             continue;
         }
-        let content = tree::content(repo, *entry)?;
         if !entry.is_file() || ask.paths.kind(path) == Some(TestKind::Fixture) {
             continue;
         }

@@ -18,6 +18,7 @@ use crate::forge::{
 use crate::git::{Base, BaseAsk, Relation, issue_branch_name, tree};
 use crate::ground::project::Project;
 use crate::ground::{Ground, Kind as GroundKind};
+use crate::leaf;
 use crate::ledger::Ledger;
 use crate::machine::Event;
 use crate::prompt::Templates;
@@ -53,6 +54,7 @@ impl Run<'_> {
         }
         let (test_command, tests_from) = self.find_test_command(&start)?; // 6
         let agents = self.find_agents()?; // 7
+        self.say_what_is_not_reached()?;
         let sandbox = self.find_sandbox()?;
         self.probe_commits(&start)?; // 8
         let (templates, skill) = self.take_snapshot(&start.base)?; // 9
@@ -120,8 +122,7 @@ impl Run<'_> {
 
     /// Agents, suites, hooks and git make files in it, each from a folder of its own.
     fn find_temporary(&self) -> Result<()> {
-        let given = self.ask.env.get("TMPDIR");
-        let folder = Path::new(given.unwrap_or(OsStr::new("/tmp")));
+        let folder = Path::new(self.ask.env.get("TMPDIR").unwrap_or(OsStr::new("/tmp")));
         let why = match tempfile::NamedTempFile::new_in(folder) {
             Err(e) => e.to_string(),
             Ok(_) if folder.is_relative() => "it is not an absolute path".to_owned(),
@@ -132,6 +133,16 @@ impl Run<'_> {
             folder.display()
         ))
         .into())
+    }
+
+    /// Says once in a run by what little the processes of its leaves are ended, where something is missing.
+    fn say_what_is_not_reached(&mut self) -> Result<()> {
+        let reach = leaf::reach();
+        let said = format!("what agents and suites start is ended by: {reach}");
+        if !reach.is_whole() && !self.lines.iter().any(|l| l.text("said") == said) {
+            self.say(Kind::Preflight, said)?;
+        }
+        Ok(())
     }
 
     /// 3. `--here` needs a clean checkout; otherwise uncommitted changes are only not part of the run.

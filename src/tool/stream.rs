@@ -1,21 +1,11 @@
-//! The streams of a call: what it is given, and what it has said, everything within a bound or its beginning and its end.
+//! What one stream of a call has said: everything within a bound, or its beginning and its end.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
-use std::process::ChildStdin;
-use std::thread::JoinHandle;
+use std::io;
 
 /// How much of each stream a call may write unless the caller says otherwise, in bytes: far above the longest list
 /// of paths, and still a size that the conductor can hold.
 const LARGEST: usize = 256 << 20;
-
-/// Gives a call its input, on a thread of its own. A tool that does not read it closes the pipe: that is its own business.
-pub(super) fn feed(mut pipe: ChildStdin, bytes: Vec<u8>) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .spawn(move || drop(pipe.write_all(&bytes)))
-        // Whatever the system calls it: there are no more threads to be had.
-        .map_err(|_| io::Error::from(nix::errno::Errno::EAGAIN))
-}
 
 /// What a stream has said so far: everything, or its beginning and its end.
 pub(super) struct Stream {

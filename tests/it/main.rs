@@ -26,6 +26,8 @@ mod demo;
 mod developer;
 mod difference;
 mod dispositions;
+mod doctor;
+mod endless;
 mod executable;
 mod fencing;
 mod floods;

@@ -5,7 +5,6 @@ mod candidate;
 mod commit;
 mod frame;
 mod guard;
-mod large;
 mod nested;
 mod preflight;
 mod tdd;
