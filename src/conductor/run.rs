@@ -1,6 +1,6 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::failures::{StoppedInSuite, classify, known_cause, vanished};
+use super::failures::{StoppedInSuite, classify, known_cause, of_the_world, vanished};
 use super::proving::services::Services;
 use super::record::{self, Entry};
 use super::settings::{Settings, Took};
@@ -402,7 +402,10 @@ impl Run<'_> {
     fn internal(self, error: &anyhow::Error) -> Ended {
         let own = self.own_folders();
         let mut last_words = self.last_words;
-        if let Some(bail) = known_cause(error).or_else(|| vanished(error, &own)) {
+        if let Some(bail) = known_cause(error)
+            .or_else(|| vanished(error, &own))
+            .or_else(|| of_the_world(error))
+        {
             let class = bail.cause.class();
             last_words.push(bail.detail.clone());
             last_words.push(format!("bail: {} ({})", bail.cause, class.as_str()));

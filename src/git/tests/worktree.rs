@@ -128,6 +128,25 @@ fn a_worktree_whose_making_was_cut_off_is_made_again() {
 }
 
 #[test]
+fn a_worktree_whose_removal_was_cut_off_is_veris_own_all_the_same() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let head = wt.head().unwrap();
+    put(&wt.path().join("left"), "left");
+    for gone in [".git", "a.txt"] {
+        fs::remove_file(wt.path().join(gone)).unwrap();
+    }
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    assert_eq!(read(&again.path().join("left")), "left");
+    again.restore(None).unwrap();
+    assert_eq!(read(&again.path().join("a.txt")), "two\n");
+    fs::remove_file(again.path().join(".git")).unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    again.remove().unwrap();
+    assert!(!person.work().exists());
+}
+
+#[test]
 fn folders_of_others_are_refused() {
     let person = Person::new();
     let repo = person.repo();
