@@ -134,6 +134,44 @@ mod tests {
     }
 
     #[test]
+    fn every_way_in_which_a_disk_refuses_a_write_is_the_storages_fault() {
+        use nix::errno::Errno;
+        let kind = |errno: Errno| std::io::Error::from(errno).kind();
+        for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EROFS, Errno::EFBIG] {
+            assert!(
+                has_no_room(kind(errno)) && is_to_blame(kind(errno)),
+                "{errno}"
+            );
+        }
+        for errno in [Errno::EACCES, Errno::EPERM] {
+            assert!(
+                !has_no_room(kind(errno)) && is_to_blame(kind(errno)),
+                "{errno}"
+            );
+        }
+        for errno in [Errno::ENOENT, Errno::EPIPE, Errno::ETIMEDOUT] {
+            assert!(!is_to_blame(kind(errno)), "{errno}");
+        }
+    }
+
+    #[test]
+    fn each_of_gits_words_for_a_failing_disk_tells_it_alone() {
+        for words in [
+            "fatal: write error: No space left on device",
+            "fatal: unable to write new index file",
+            "error: couldn't write '.git/rebase-merge/done'",
+            "fatal: sha1 file 'x' write error. Out of diskspace",
+            "fatal: Unable to create '/r/.git/HEAD.lock': Read-only file system",
+            "error: file write error: Disk quota exceeded",
+            "fatal: write failure: File too large",
+            "error: insufficient permission for adding an object to repository database .git/objects",
+            "error: cannot open '/r/.git/FETCH_HEAD': Permission denied",
+        ] {
+            assert!(is_named_in(words), "{words}");
+        }
+    }
+
+    #[test]
     fn a_file_that_is_missing_is_no_fault_of_the_storage() {
         assert!(is_to_blame(ErrorKind::StorageFull) && is_to_blame(ErrorKind::PermissionDenied));
         assert!(!has_no_room(ErrorKind::PermissionDenied));

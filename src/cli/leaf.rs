@@ -138,6 +138,9 @@ impl LeafCommand {
                 if let Some(telling) = &telling {
                     telling.exit(&records, &name, running.launch(), &end)?;
                 }
+                for left in running.record()?.map_or(Vec::new(), |record| record.left) {
+                    say(&format!("supervise[{name}]: {left} could not be ended"));
+                }
                 Ok(tell(&name, &end))
             }
             Action::Start(launch) => {

@@ -45,8 +45,7 @@ pub(super) fn classify(error: &anyhow::Error, effect: &Effect, own: &[PathBuf]) 
         };
         Bail::new(cause, format!("{error:#}"))
     };
-    let known = known_cause(error).or_else(|| vanished(error, own));
-    by_the_storage(known.unwrap_or_else(unknown), own)
+    by_the_storage(known_cause(error).unwrap_or_else(unknown), own)
 }
 
 /// What git or a forge failed for when one of the folders that it works in is gone, or nothing can be written there:
@@ -159,8 +158,15 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_the_storages_fault_wherever_it_shows() {
-        let full = anyhow::Error::from(std::io::Error::from(ErrorKind::StorageFull));
-        let bail = classify(&full.context("writing"), &Effect::Publish, &[]);
-        assert_eq!(bail.cause, Cause::StorageFailed);
+        let words = "could not write: No space left on device";
+        for full in [
+            std::io::Error::from(ErrorKind::StorageFull).into(),
+            // A leaf has put a file in the place of a folder.
+            std::io::Error::from(ErrorKind::NotADirectory).into(),
+            anyhow::Error::from(git2::Error::from_str(words)),
+        ] {
+            let bail = classify(&full.context("writing"), &Effect::Publish, &[]);
+            assert_eq!(bail.cause, Cause::StorageFailed, "{}", bail.detail);
+        }
     }
 }

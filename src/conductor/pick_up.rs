@@ -71,6 +71,7 @@ impl Run<'_> {
                 self.tree.journal_copy().display()
             ))?,
         }
+        self.take_unjudged_commit_back()?;
         self.bring_edit_back()?;
         self.take_tree_back()?;
         if fresh {
@@ -276,6 +277,10 @@ impl Run<'_> {
             let said = format!("{name} still runs: it is taken up");
             self.say(Kind::Resume, said)?;
             end = leaf::settle(&records, name, &id, None, &mut || self.glance())?;
+        }
+        // As its own conductor would have: what code of the candidate did is found before its answer counts.
+        if leaf.role != Role::Developer {
+            self.settle_guard()?;
         }
         let ended = matches!(end, End::Done { .. } | End::Lingered);
         if leaf.role == Role::Planner && self.ready.is_none() && ended {

@@ -3,7 +3,7 @@
 //! Git and the lock (1, 2) are `start`'s. Nothing here touches a branch or a tracked file before
 //! everything has passed.
 
-use super::proving::checks;
+use super::proving::baseline::Baseline;
 use super::record::Entry;
 use super::run::{Ready, Run};
 use super::snapshot::{self, InForce};
@@ -412,7 +412,7 @@ impl Run<'_> {
     }
 
     /// 10. The ground, and the suite and the extra checks on the commit that the work goes on from.
-    fn baseline(&mut self, tip: Oid) -> Result<checks::Baseline> {
+    fn baseline(&mut self, tip: Oid) -> Result<Baseline> {
         let repo = self.tree.git2();
         let tree = tree::without_tdd(repo, tree::of_commit(repo, tip)?)?;
         let baseline = self.run_baseline(tree)?;

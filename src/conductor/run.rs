@@ -130,6 +130,19 @@ impl Run<'_> {
         self.close(&ending)
     }
 
+    /// What preflight has established.
+    pub(super) fn ready(&self) -> Result<&Ready> {
+        self.ready
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("preflight has not passed in this start"))
+    }
+
+    pub(super) fn ready_mut(&mut self) -> Result<&mut Ready> {
+        self.ready
+            .as_mut()
+            .ok_or_else(|| anyhow::anyhow!("preflight has not passed in this start"))
+    }
+
     fn go_on(&mut self) -> Result<()> {
         while let Some(effect) = self.state.pending() {
             self.look_for_stops()?;
@@ -247,12 +260,21 @@ impl Run<'_> {
 
     /// Writes a line and tells whoever watches.
     pub(super) fn write(&mut self, entry: Entry) -> Result<()> {
-        let line = self
-            .journal
-            .append(&self.source, &entry.subject, entry.kind, entry.fields)?;
-        (self.watch)(&line);
-        self.lines.push(line);
-        Ok(())
+        self.beside_the_tree(|_, write| write(entry))
+    }
+
+    /// Does something with the working tree in the course of which lines are written.
+    pub(super) fn beside_the_tree<T>(
+        &mut self,
+        act: impl FnOnce(&WorkTree, &mut dyn FnMut(Entry) -> Result<()>) -> T,
+    ) -> T {
+        let (journal, lines, watch) = (&mut self.journal, &mut self.lines, &mut self.watch);
+        act(&self.tree, &mut |entry| {
+            let line = journal.append(&self.source, &entry.subject, entry.kind, entry.fields)?;
+            watch(&line);
+            lines.push(line);
+            Ok(())
+        })
     }
 
     /// Says something to whoever watches and to the journal, under the kind of what it is about.

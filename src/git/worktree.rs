@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// The lines that keep runtime files out of `git status`, but never the ledger.
 const EXCLUDED: &str = "# Runtime files of veri, never its ledgers\n/.tdd/*\n!/.tdd/issue-*.md\n";
 
+/// What `limits.max_file_mib` is where nobody has said otherwise, in bytes.
+const MAX_FILE: u64 = 5 << 20;
+
 /// A working tree of the person's repository in which veri works.
 pub struct WorkTree {
     pub(super) git: Git,
@@ -102,7 +105,7 @@ impl WorkTree {
             common_dir: repo.common_dir().to_owned(),
             linked,
             own: vec![OWN_CONFIG.to_vec()],
-            max_file: super::large::MAX_FILE,
+            max_file: MAX_FILE,
             remote: "origin".to_owned(),
         })
     }

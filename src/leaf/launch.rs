@@ -8,7 +8,7 @@ use super::order::Order;
 use super::outcome::conclude;
 use super::output;
 use super::records::{Exit, Records};
-use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, NO_ROOM, SHIM_COMMAND};
+use super::shim::{CANNOT_BEGIN, CANNOT_KEEP, CANNOT_RECORD, NO_ROOM, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
 use super::tree::below::Below;
 use super::tree::process::Handle;
@@ -21,7 +21,6 @@ use std::collections::HashSet;
 use std::fs::{File, TryLockError};
 use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -283,11 +282,11 @@ impl Running {
         }
         let status = self.shim.wait().context("cannot reap the shim")?;
         if exit.is_some() && !status.success() {
-            // It was killed before it had gone: what is recorded need not be its own, and it may have swept nothing.
+            // What is recorded need not be its own, and it may have swept nothing.
             sweep_recorded(&self.launch, started.as_ref());
         }
-        // Then it says nothing: a suite could pass by its own word.
-        let exit = exit.filter(|_| status.signal().is_none());
+        // Only of a shim that says that it has recorded the end: a suite could pass by its own word.
+        let exit = exit.filter(|_| matches!(status.code(), Some(0 | CANNOT_KEEP)));
         if exit.is_none() {
             self.failed_shim(status, started.is_some())?;
         }

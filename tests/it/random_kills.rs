@@ -60,7 +60,7 @@ impl Random {
 /// A step with a test that is sent back and a refactor; each leaf has a child that lives for a while, and so has the
 /// suite.
 fn story() -> Scene {
-    let scene = eventful_in(&crate::crash::quick_folder());
+    let scene = eventful_in(&crate::lanes::quick_folder());
     std::fs::write(scene.path("hung"), "").unwrap();
     let text = std::fs::read_to_string(scene.path("agent")).unwrap();
     std::fs::write(

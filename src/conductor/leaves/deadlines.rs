@@ -176,12 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn the_other_deadlines_have_their_defaults_and_reach_agents_that_stream_alone() {
+    fn every_other_deadline_is_that_of_the_role_then_of_all_then_its_default_for_agents_that_stream()
+     {
         let streaming = Streaming::default();
-        let text = "agents.developer = { use = 'x', idle = 7, grace = 0 }\n[limits]\nlingering = 8\ngrace = 9";
-        let settings = settings(text);
-        let of = |role| {
-            let deadlines = settings.deadlines(role, None, 0);
+        let of = |text: &str, role| {
+            let deadlines = settings(text).deadlines(role, None, 0);
             assert_eq!(deadlines.watch(None), None);
             let watch = deadlines.watch(Some(&streaming)).unwrap();
             let times = [watch.first_sign, watch.idle, watch.lingering];
@@ -190,8 +189,16 @@ mod tests {
                 deadlines.grace.as_secs(),
             )
         };
-        assert_eq!(of(Role::Planner), ([120, 480, 8], 9));
-        assert_eq!(of(Role::Developer), ([120, 7, 8], 0));
+        let own = "agents.developer = { use = 'x', first_sign = 3, idle = 4, lingering = 0, grace = 6 }\n";
+        let all = "[limits]\nfirst_sign = 13\nidle = 14\nlingering = 15\ngrace = 0";
+        let defaults = ([120, 480, 30], 5);
+        assert_eq!(of("", Role::Developer), defaults);
+        assert_eq!(of(own, Role::Planner), defaults);
+        assert_eq!(of(own, Role::Developer), ([3, 4, 0], 6));
+        assert_eq!(of(all, Role::Developer), ([13, 14, 15], 0));
+        let both = format!("{own}{all}");
+        assert_eq!(of(&both, Role::Planner), ([13, 14, 15], 0));
+        assert_eq!(of(&both, Role::Developer), ([3, 4, 0], 6));
     }
 
     #[test]

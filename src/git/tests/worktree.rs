@@ -38,7 +38,7 @@ fn the_persons_checkout_is_byte_for_byte_what_it_was() {
         wt.path(),
         "echo x > x; git stash -qu; echo y > y; git add y; git commit -qm y",
     );
-    guard.settle(&wt, 42).unwrap();
+    settle(&guard, &wt);
     let candidate = wt.candidate(&[]).unwrap();
     wt.discard(42, candidate, "x").unwrap();
     wt.restore(None).unwrap();
