@@ -256,7 +256,7 @@ fn the_first_run_of_the_readme_goes_as_it_says() {
 
 #[test]
 fn an_issue_that_is_not_known_is_a_mistake_of_the_command_line_and_no_bug() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let said = scene
         .veri(&["log", "--issue", "99"])
         .expect(i32::from(exit::USAGE));

@@ -61,7 +61,7 @@ impl Random {
 /// suite.
 fn story() -> Scene {
     let scene = eventful_in(&crate::lanes::quick_folder());
-    std::fs::write(scene.path("hung"), "").unwrap();
+    std::fs::write(scene.note("hung"), "").unwrap();
     let text = std::fs::read_to_string(scene.path("agent")).unwrap();
     std::fs::write(
         scene.path("agent"),

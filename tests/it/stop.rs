@@ -39,7 +39,7 @@ impl Scene {
 
 #[test]
 fn each_mode_is_obeyed_while_a_leaf_runs_and_a_rerun_spends_nothing() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let mut agent = noting(Agent::default());
     agent.red = format!("echo half > src/half.sh\n{}\nrm src/half.sh", agent.red);
     scene.agent(&agent);
@@ -120,7 +120,7 @@ fn each_mode_is_obeyed_while_a_leaf_runs_and_a_rerun_spends_nothing() {
 
 #[test]
 fn a_request_without_a_mode_counts_as_at_ledger_and_the_doubt_is_said() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     let ask = |who: &str, write: &dyn Fn(&std::path::Path)| {
         scene.hold(who);
@@ -255,7 +255,7 @@ fn signals_and_stops_are_obeyed_in_every_wait_and_publishing_is_finished() {
 
 #[test]
 fn a_stop_of_nothing_writes_nothing_and_the_plumbing_tells_what_is_asked() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent {
         plan: ONE_STEP.to_owned(),
         ..Agent::default()

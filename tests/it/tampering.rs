@@ -243,7 +243,7 @@ fn a_daemon_of_a_leaf_does_not_outlive_it_and_changes_nothing_that_is_judged() {
     // In a session of its own, forked twice, its streams closed: it would undo the good work a moment later.
     let daemon = "(setsid sh -c '(trap \"\" TERM HUP INT; while :; do echo broken > src/lib.sh; rm -f tests/*.sh; done) </dev/null >/dev/null 2>&1 &' </dev/null >/dev/null 2>&1 &)";
     let good = Agent::default();
-    let once = scene.path("once");
+    let once = scene.note("once");
     scene.agent(&Agent {
         // It hangs once, with its daemon; then it ends, with its daemon.
         red: format!("if [ ! -e {0} ]; then touch {0}; {daemon}; sleep 1000; fi\n{1}\n(setsid sleep 1000 </dev/null >/dev/null 2>&1 &)", once.display(), good.red),
