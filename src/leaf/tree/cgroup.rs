@@ -240,6 +240,7 @@ mod tests {
     /// Of all that ends a tree this alone asks nobody's pid: whoever is just being started is ended, too.
     #[cfg(target_os = "linux")]
     #[test]
+    // A test runs processes of its own, and says what it is skipped for.
     #[allow(clippy::disallowed_methods, clippy::print_stderr)]
     fn one_write_ends_all_of_a_group_and_of_the_groups_made_in_it() {
         let launch = LaunchId::random().unwrap();
