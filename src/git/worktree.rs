@@ -61,6 +61,7 @@ impl WorkTree {
                 add(repo, path, at)?;
             }
             Found::Unregistered => register_again(repo, path, at)?,
+            Found::Elsewhere => repair(repo, path)?,
             Found::Foreign(what) => {
                 return Err(Bail::needs_user(format!(
                     "veri works in {}, but that folder holds {what}. Move it away and run again.",
@@ -302,6 +303,8 @@ enum Found {
     CutOff,
     /// The folder is there, git's record of it is not.
     Unregistered,
+    /// git's record of it names a place where there is nothing: it was moved, or registering it again was cut off.
+    Elsewhere,
     Foreign(&'static str),
 }
 
@@ -353,7 +356,12 @@ fn state(repo: &Repo, path: &Path) -> Result<Found> {
     if fs::read(admin.join("locked")).is_ok_and(|why| why.starts_with(b"initializing")) {
         return Ok(Found::CutOff);
     }
-    Ok(Found::Ours)
+    let recorded = fs::read(admin.join("gitdir"))?;
+    let recorded = std::ffi::OsStr::from_bytes(recorded.trim_ascii_end());
+    match admin.join(recorded).exists() {
+        true => Ok(Found::Ours),
+        false => Ok(Found::Elsewhere),
+    }
 }
 
 fn add(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
@@ -371,9 +379,19 @@ fn add(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
     run::must(tool, "making veri's worktree").map(drop)
 }
 
+/// The folder in which git makes a new record for one that has lost its own.
+fn fresh(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
 /// Registers a folder again whose record under `worktrees/` has vanished, keeping its files.
 fn register_again(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
-    let fresh = path.with_extension("new");
+    let fresh = fresh(path);
+    // A start that was killed here has left the link, and nothing else.
+    match fs::remove_file(fresh.join(".git")) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.into()),
+        _ => {}
+    }
     let tool = repo
         .git
         .quiet([
@@ -389,11 +407,22 @@ fn register_again(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
         .arg(at.to_string());
     run::must(tool, "registering veri's worktree again")?;
     fs::rename(fresh.join(".git"), path.join(".git"))?;
-    fs::remove_dir(&fresh)?;
+    repair(repo, path)
+}
+
+/// Has git's record of a folder name the place where it is.
+fn repair(repo: &Repo, path: &Path) -> Result<()> {
+    match fs::remove_dir(fresh(path)) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.into()),
+        _ => {}
+    }
     run::must(
         repo.git.quiet(["worktree", "repair"]).arg(path),
         "registering veri's worktree again",
     )?;
+    if repo::open(path)?.path().join("index").exists() {
+        return Ok(());
+    }
     let git = repo.git.at(path);
     run::must(
         git.quiet(["read-tree", "HEAD"]),
