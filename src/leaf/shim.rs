@@ -41,6 +41,9 @@ pub const SHIM_COMMAND: &str = "__shim";
 /// The shim's exit code when it could not record how its leaf ended (sysexits.h: EX_IOERR).
 pub(super) const CANNOT_RECORD: i32 = 74;
 
+/// The shim's exit code when it recorded how its leaf ended, and could not keep what that wrote (sysexits.h: EX_TEMPFAIL).
+pub(super) const CANNOT_KEEP: i32 = 75;
+
 /// The shim's exit code when it could not write down that it begins (sysexits.h: EX_CANTCREAT).
 pub(super) const NO_ROOM: i32 = 73;
 
@@ -69,12 +72,17 @@ pub fn shim_main() -> u8 {
             );
             CANNOT_RECORD as u8
         }
+        Err(Failure::Keep(e)) => {
+            let _ = writeln!(io::stderr(), "supervise: cannot keep the output: {e}");
+            CANNOT_KEEP as u8
+        }
     }
 }
 
 enum Failure {
     Begin(io::Error),
     Record(io::Error),
+    Keep(io::Error),
 }
 
 fn run() -> Result<(), Failure> {
@@ -87,7 +95,8 @@ fn run() -> Result<(), Failure> {
     shim.records.make_again().map_err(Failure::Record)?;
     let kept = output::keep(&shim.records, name, launch, &streams);
     let written = shim.records.write(name, launch, "exit", &exit);
-    written.and(kept).map_err(Failure::Record)
+    written.map_err(Failure::Record)?;
+    kept.map_err(Failure::Keep)
     // The lock ends with the process: whoever sees it free sees the record too.
 }
 
@@ -214,10 +223,11 @@ impl Shim {
             match signal {
                 Some(Signal::SIGCHLD) | None => {}
                 Some(signal) => {
-                    let intent = self.records.kill_intent(&order.launch);
-                    return Ok(Some(match intent {
+                    return Ok(Some(match self.records.kill_intent(&order.launch) {
                         Ok(Some(why)) => Cause::Ours(why),
-                        _ => Cause::External(signal),
+                        Ok(None) => Cause::External(signal),
+                        // It is there, and only veri writes it.
+                        Err(_) => Cause::Ours(KillWhy::Stuck),
                     }));
                 }
             }
@@ -344,6 +354,7 @@ impl Shim {
             truncated: outputs.iter().any(Output::truncated),
             swept: swept.ended + strays.ended,
             unswept: swept.left + strays.left,
+            left: tree.left(swept),
             cgroup: tree.has_group(),
             ..self.blank()
         };
@@ -372,26 +383,8 @@ impl Shim {
 
     fn blank(&self) -> Exit {
         Exit {
-            v: VERSION,
-            launch: self.order.launch.clone(),
-            leaf: self.order.name.clone(),
-            ended: records::now(),
-            code: None,
-            signal: None,
-            signalled_by_us: false,
-            why: None,
-            lingered: false,
-            signalled_by_others: false,
-            spawn_error: None,
-            wall_ms: 0,
-            cpu_ms: 0,
-            max_rss_kib: 0,
-            bytes: Bytes::default(),
-            truncated: false,
-            swept: 0,
-            unswept: 0,
-            cgroup: false,
             sandbox: self.confined.get().cloned(),
+            ..Exit::of(&self.order.launch, &self.order.name)
         }
     }
 }

@@ -28,6 +28,7 @@ mod developer;
 mod difference;
 mod dispositions;
 mod doctor;
+mod endless;
 mod executable;
 mod fencing;
 mod floods;

@@ -164,7 +164,7 @@ impl Run<'_> {
             Isolation::Interrupted => {
                 Err(cut_off(&command, &end).unwrap_or_else(|| StoppedInSuite.into()))
             }
-            Isolation::NotShown { why } => {
+            Isolation::NotShown { why } | Isolation::Unknown { why } => {
                 self.say(Kind::Preflight, format!("isolation of the proving ground is not shown: {why}"))?;
                 Ok(Some(why))
             }

@@ -44,8 +44,7 @@ impl Run<'_> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             if listed.end == End::StillRunning {
-                leaf::kill(&records, &listed.started.leaf, KillWhy::Stop)?;
-                leaf::settle_newest(&records, &listed.started.leaf, None, &mut || None)?;
+                leaf::end(&records, &listed.started.leaf, KillWhy::Stop, None)?;
             }
         }
         Ok(())

@@ -167,15 +167,31 @@ pub(in crate::git) fn locks_below(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                // No part of a ref's name ends so: git would refuse it.
                 _ if entry.path().extension().is_some_and(|e| e == "lock") => {
                     locks.push(entry.path());
                 }
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
                 _ => {}
             }
         }
     }
     locks
+}
+
+/// Removes a file that nobody needs, or whatever was put in its place.
+pub(in crate::git) fn remove_if_there(file: &Path) -> Result<()> {
+    let is_folder = fs::symlink_metadata(file).is_ok_and(|meta| meta.is_dir());
+    let removed = match is_folder {
+        true => fs::remove_dir_all(file),
+        false => fs::remove_file(file),
+    };
+    match removed {
+        Err(e) if !absent(&e) => {
+            Err(e).with_context(|| format!("{} cannot be removed", file.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether nothing stands there.

@@ -7,6 +7,7 @@ mod command;
 mod crowd;
 mod deadlines;
 mod ends;
+mod frozen;
 mod journal;
 mod sandbox;
 mod streams;

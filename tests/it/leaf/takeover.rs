@@ -207,6 +207,26 @@ fn a_leaf_that_killed_its_shim_is_not_believed_what_it_has_recorded_and_what_it_
 }
 
 #[test]
+fn a_leaf_that_keeps_its_shim_from_recording_is_not_believed_what_it_has_recorded_itself() {
+    if Command::new("prlimit").arg("--version").output().is_err() {
+        eprintln!("not tried: no prlimit here");
+        return;
+    }
+    let house = House::new();
+    let (_, old) = house.run("exit 0");
+    let script = format!(
+        "sed \"s/{}/$VERI_LAUNCH/\" '{}' > '{}'/$VERI_LAUNCH.exit; prlimit --pid $PPID --fsize=0; exit 1",
+        old.launch,
+        house.records.run(&old.launch, "exit").display(),
+        house.records.runs().display()
+    );
+    let mut running = house.start(&script);
+    let error = running.wait(Some(PATIENCE), &mut || None).unwrap_err();
+    let cause = error.downcast_ref::<Bail>().map(|bail| bail.cause);
+    assert_eq!(cause, Some(Cause::StorageFailed), "{error:#}");
+}
+
+#[test]
 fn a_lock_that_a_stranger_holds_does_not_keep_a_dead_launch_open() {
     let house = House::new();
     house.leaf(&["start", "develop-red", "--", "sleep", "1000"]);
@@ -216,4 +236,26 @@ fn a_lock_that_a_stranger_holds_does_not_keep_a_dead_launch_open() {
     send(shim, Signal::SIGKILL).unwrap();
     until("the lock", || stranger.try_lock().ok());
     assert_eq!(house.settle(&launch), End::Lost);
+}
+
+#[test]
+fn an_end_that_is_recorded_beats_an_intent_to_kill_for_whoever_reads_it() {
+    let house = House::new();
+    for why in ["stop", "wall", "lingering", "stuck", "no word of ours"] {
+        let (end, exit) = house.run("exit 7");
+        assert_eq!(end, End::Done { code: 7 });
+        let intent = format!(
+            r#"{{"v":1,"launch":"{}","why":"{why}","at":""}}"#,
+            exit.launch
+        );
+        fs::write(house.records.run(&exit.launch, "kill"), intent).unwrap();
+        assert_eq!(house.settle(&exit.launch), end, "{why}");
+        let listed = leaf::list(&house.records).unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].end, end, "{why}");
+        let (code, output) = house.leaf(&["wait", "develop-red"]);
+        assert_eq!(code, 1, "{why}");
+        assert_eq!(output.stderr, b"supervise[develop-red]: done(7)\n");
+        assert!(!house.err().contains("killed-external"), "{why}");
+    }
 }
