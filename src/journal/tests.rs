@@ -397,22 +397,6 @@ fn two_writers_number_their_lines_in_one_row() {
 }
 
 #[test]
-fn a_journal_that_is_cut_short_while_it_is_in_use_is_not_written_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("events.jsonl");
-    let mut journal = Journal::open(&path).unwrap().0;
-    append(&mut journal, Kind::RunStart);
-    let first = std::fs::read(&path).unwrap();
-    append(&mut journal, Kind::Launch);
-    std::fs::write(&path, &first).unwrap();
-    let error = journal
-        .append(&source(), &Subject::default(), Kind::RunEnd, Map::new())
-        .unwrap_err();
-    assert!(format!("{error:#}").contains("cut short"), "{error:#}");
-    assert_eq!(std::fs::read(&path).unwrap(), first);
-}
-
-#[test]
 fn a_lock_that_is_never_given_back_is_an_error_that_names_its_holder() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.jsonl");

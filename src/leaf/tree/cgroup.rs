@@ -240,7 +240,7 @@ mod tests {
     /// Of all that ends a tree this alone asks nobody's pid: whoever is just being started is ended, too.
     #[cfg(target_os = "linux")]
     #[test]
-    #[allow(clippy::disallowed_methods, clippy::print_stderr)]
+    #[allow(clippy::disallowed_methods, clippy::print_stderr)] // it starts what is ended, and says when it is skipped
     fn one_write_ends_all_of_a_group_and_of_the_groups_made_in_it() {
         let launch = LaunchId::random().unwrap();
         let Some(group) = Group::place(&launch).filter(Group::can_be) else {
