@@ -26,6 +26,9 @@ const LONG: usize = 6;
 /// How often both are measured; the middle one counts.
 const ROUNDS: usize = 3;
 
+/// The stretch in which a verifier is started, works and ends.
+const VERIFIER: &str = "launch verifier";
+
 /// Wall time by what was being done.
 type Spent = BTreeMap<String, Duration>;
 
@@ -42,9 +45,12 @@ fn main() {
     let mut floors = Vec::new();
     let mut once = Vec::new();
     let mut stretches = (Spent::new(), Spent::new());
+    let mut verifiers = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let (short, few) = veri(SHORT);
-        let (long, many) = veri(LONG);
+        let (short, few) = veri(SHORT, "auto");
+        let (long, many) = veri(LONG, "auto");
+        verifiers.0.push(many.get(VERIFIER).copied());
+        verifiers.1.push(veri(LONG, "off").1.get(VERIFIER).copied());
         ours.push(a_step(long, short, steps));
         stretches = (few, many);
         let floor = Floor::new();
@@ -67,6 +73,16 @@ fn main() {
         let a_step = many.saturating_sub(few) / steps;
         println!("{:>15.1} ms  {what}", a_step.as_secs_f64() * 1e3);
     }
+    // Each verifier has the same to do: red, green and refactor of each step.
+    let each = |all: &mut Vec<Option<Duration>>| {
+        all.sort();
+        all[ROUNDS / 2].unwrap().as_secs_f64() * 1e3 / (3 * LONG) as f64
+    };
+    let (auto, off) = (each(&mut verifiers.0), each(&mut verifiers.1));
+    println!(
+        "a verifier, from its launch to its end: {auto:.1} ms in the sandbox, {off:.1} ms without: {:.2} ×",
+        auto / off
+    );
     println!("a whole run of {SHORT} step, with preflight, plan and pull request:");
     show("veri", once);
 }
@@ -120,8 +136,8 @@ impl Floor {
     }
 }
 
-/// A whole run of veri on an issue of so many steps.
-fn veri(steps: usize) -> (Cost, Spent) {
+/// A whole run of veri on an issue of so many steps, with or without a sandbox.
+fn veri(steps: usize, sandbox: &str) -> (Cost, Spent) {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| -> PathBuf { dir.path().join(name) };
     let repo = path("repo");
@@ -146,6 +162,12 @@ fn veri(steps: usize) -> (Cost, Spent) {
     fs::write(
         path("forge/issues/1/issue.md"),
         "---\ntitle: Count\n---\n\nThe state counts up.\n",
+    )
+    .unwrap();
+    fs::create_dir_all(path("home/.config/veri")).unwrap();
+    fs::write(
+        path("home/.config/veri/config.toml"),
+        format!("sandbox = \"{sandbox}\"\n"),
     )
     .unwrap();
     fs::write(path("agent"), agent(steps)).unwrap();

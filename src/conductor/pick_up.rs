@@ -294,7 +294,8 @@ impl Run<'_> {
         // A verifier's files were moved when its conductor had read them.
         let stdout = files.answer(&records, &id);
         let nonce = line.fields.get("nonce").and_then(Value::as_str);
-        let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
+        let deadlines = line.fields.get("deadlines").unwrap_or(&Value::Null);
+        let outcome = self.outcome(leaf, &end, &stdout, nonce, record, deadlines)?;
         match leaf.role {
             Role::Verifier => files.keep(&records, &id),
             Role::Developer => self.clear_developer_temp(&id),

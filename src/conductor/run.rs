@@ -1,6 +1,6 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::failures::{StoppedInSuite, classify, known_cause, vanished};
+use super::failures::{StoppedInSuite, classify, known_cause, of_the_world, vanished};
 use super::proving::services::Services;
 use super::record::{self, Entry};
 use super::settings::{Settings, Took};
@@ -328,28 +328,13 @@ impl Run<'_> {
             .find(|l| l.event == Kind::Launch)?;
         let runs = self.tree.tdd().join("runs");
         let out = runs.join(format!("{}.out", launch.text("launch")));
-        let had = self
-            .was_late()
-            .then(|| launch.fields.get("deadlines")?.get("timeout")?.as_u64())
-            .flatten()
-            .map(|seconds| format!("It had {seconds} s. "));
         out.exists().then(|| {
             format!(
-                "{}What the {} printed last: {} (and .err)",
-                had.unwrap_or_default(),
+                "What the {} printed last: {} (and .err)",
                 launch.actor,
                 out.display()
             )
         })
-    }
-
-    /// Whether the last leaf of this start was ended at its wall time, which its line says no more of.
-    fn was_late(&self) -> bool {
-        let newest = self.lines.iter().rev();
-        newest
-            .take_while(|l| l.run == self.source.run)
-            .find(|l| l.event == Kind::Exit)
-            .is_some_and(|l| l.text("end") == "killed-stuck" && !l.fields.contains_key("detail"))
     }
 
     /// Whether this start ended with the question of a leaf.
@@ -417,7 +402,10 @@ impl Run<'_> {
     fn internal(self, error: &anyhow::Error) -> Ended {
         let own = self.own_folders();
         let mut last_words = self.last_words;
-        if let Some(bail) = known_cause(error).or_else(|| vanished(error, &own)) {
+        if let Some(bail) = known_cause(error)
+            .or_else(|| vanished(error, &own))
+            .or_else(|| of_the_world(error))
+        {
             let class = bail.cause.class();
             last_words.push(bail.detail.clone());
             last_words.push(format!("bail: {} ({})", bail.cause, class.as_str()));

@@ -229,21 +229,3 @@ fn a_copy_that_is_damaged_in_the_middle_is_made_anew_from_the_journal() {
     torn.write(&torn.whole, &damaged);
     assert_eq!(torn.goes_on_with(4, "damaged copy"), Vouched::Whole);
 }
-
-#[test]
-fn a_journal_that_is_cut_short_while_it_is_in_use_is_not_written_on() {
-    let torn = Torn::new(false);
-    let (mut journal, _) = Journal::open(&torn.path()).unwrap();
-    let left = &torn.whole[..torn.last()];
-    fs::write(torn.path(), left).unwrap();
-    let source = Source {
-        run: "r1".to_owned(),
-        issue: 42,
-        skill_commit: None,
-    };
-    let subject = Subject::default();
-    let error = journal.append(&source, &subject, Kind::Stop, Map::new());
-    let error = format!("{:#}", error.unwrap_err());
-    assert!(error.contains("cut short"), "{error}");
-    assert_eq!(fs::read(torn.path()).unwrap(), left);
-}

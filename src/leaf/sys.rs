@@ -296,20 +296,27 @@ fn write_proc(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
 
 /// Tries in a process of its own, which then runs nothing, whether these seals can be put on.
 #[cfg(target_os = "linux")]
-pub(super) fn try_seals(seals: &Seals) -> io::Result<()> {
+pub(super) fn try_seals(seals: Seals) -> io::Result<()> {
+    tried(move || seals.enter())
+}
+
+/// The same for a sandbox of these rules.
+#[cfg(target_os = "linux")]
+pub(super) fn try_rules(rules: OwnedFd) -> io::Result<()> {
+    tried(move || restrict(&rules))
+}
+
+/// What these system calls give in a process of its own: nothing is allocated there.
+#[cfg(target_os = "linux")]
+fn tried(calls: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> io::Result<()> {
     /// What says that it went well: none of the calls gives it.
     const DONE: Errno = Errno::EOWNERDEAD;
     #[allow(clippy::disallowed_methods)] // it never comes to run anything
     let mut command = Command::new("/");
-    let seals = Seals {
-        paths: seals.paths.clone(),
-        uid: seals.uid.clone(),
-        gid: seals.gid.clone(),
-    };
-    // SAFETY: the closure runs in the forked child and makes system calls alone (see `enter`).
+    // SAFETY: the closure runs in the forked child and makes system calls alone (see `enter`, `restrict`).
     unsafe {
         command.pre_exec(move || {
-            seals.enter()?;
+            calls()?;
             Err(io::Error::from(DONE))
         });
     }
@@ -376,28 +383,31 @@ fn kept_in(half: libc::c_ulong) -> u32 {
     of_half.fold(0, |bits, c| bits | 1 << (c % 32))
 }
 
-/// Has the program start in a sandbox. The caller must be single-threaded.
+/// Puts these Landlock rules on this process and all that it starts, for good, without the privileges that reach around
+/// them. Allocates nothing.
 #[cfg(target_os = "linux")]
-pub(super) fn confined(
-    command: &mut Command,
-    rules: landlock::RulesetCreated,
-    seals: Option<Seals>,
-) {
-    let mut rules = Some(rules);
-    // SAFETY: the closure runs in the forked child of a single-threaded process, so no lock can be held by a thread that is
-    // not there any more; it makes system calls (see `enter`; prctl, landlock_restrict_self, close).
+fn restrict(rules: &OwnedFd) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    drop_privileges()?;
+    // SAFETY: takes numbers, touches no memory of ours.
+    Errno::result(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+    // SAFETY: a descriptor that is open for the whole call, and no flags.
+    Errno::result(unsafe {
+        libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0)
+    })?;
+    Ok(())
+}
+
+/// Has the program start in a sandbox of these rules, with these paths sealed.
+#[cfg(target_os = "linux")]
+pub(super) fn confined(command: &mut Command, rules: OwnedFd, seals: Option<Seals>) {
+    // SAFETY: the closure runs in the forked child and makes system calls alone (see `enter`, `restrict`).
     unsafe {
         command.pre_exec(move || {
             if let Some(seals) = &seals {
                 seals.enter()?;
             }
-            drop_privileges()?;
-            let rules = rules.take().ok_or(Errno::EINVAL)?;
-            let status = rules.restrict_self().map_err(|_| Errno::EPERM)?;
-            match status.ruleset {
-                landlock::RulesetStatus::FullyEnforced => Ok(()),
-                _ => Err(io::Error::from(Errno::ENOTSUP)),
-            }
+            restrict(&rules)
         });
     }
 }

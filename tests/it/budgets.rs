@@ -33,7 +33,7 @@ fn only_the_unfinished_is_undone(scene: &Scene, subjects: &[&str]) {
 
 #[test]
 fn red_has_four_attempts_and_a_rerun_has_four_more() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&Agent {
         verify: REJECT.to_owned(),
         red: format!(
@@ -65,7 +65,7 @@ fn red_has_four_attempts_and_a_rerun_has_four_more() {
 
 #[test]
 fn green_has_four_attempts_and_the_approved_red_outlives_them() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&Agent {
         green: "echo \"# $VERI_ATTEMPT\" >> src/lib.sh".to_owned(),
         ..Agent::default()
@@ -103,7 +103,7 @@ fn green_has_four_attempts_and_the_approved_red_outlives_them() {
 
 #[test]
 fn a_leaf_that_is_stuck_three_times_ends_the_run_and_spends_no_revision() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&Agent {
         red: "echo half > tests/half.sh; sleep 1000".to_owned(),
         ..Agent::default()
@@ -125,7 +125,7 @@ fn a_leaf_that_is_stuck_three_times_ends_the_run_and_spends_no_revision() {
             .contains("tests/half.sh")
     );
     // Two more launches would do: the rerun has all three again.
-    let count = scene.path("count");
+    let count = scene.note("count");
     scene.agent(&Agent {
         red: format!(
             "echo >> {0}; [ $(wc -l < {0}) -gt 2 ] || sleep 1000\n{1}",
@@ -140,7 +140,7 @@ fn a_leaf_that_is_stuck_three_times_ends_the_run_and_spends_no_revision() {
 
 #[test]
 fn a_stuck_verifier_spends_its_own_retries() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     // Whoever does what it should has as long as it takes.
     scene.agent(&Agent {
         verify: "kill -9 $$".to_owned(),
@@ -193,7 +193,7 @@ fn a_spent_refactor_drops_its_change_and_the_step_stands() {
             ["could not be read", "the suite fails"],
         ),
     ] {
-        let scene = Scene::unconfined();
+        let scene = Scene::new();
         scene.write(".veri.toml", "[limits]\nrevisions = 1\nstuck_retries = 1\n");
         scene.agent(&Agent {
             refactor: format!("case \"$VERI_STEP\" in greet*) {first};; *) {second};; esac"),
@@ -238,7 +238,7 @@ fn a_spent_refactor_drops_its_change_and_the_step_stands() {
 
 #[test]
 fn all_budgets_are_renewed_on_request() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let fails = Agent {
         red: "[ $VERI_ATTEMPT -lt 3 ] || { echo '{\"needs_user\":\"Which greeting?\"}'; exit; }\necho \"# $VERI_ATTEMPT\" >> src/lib.sh".to_owned(),
         ..Agent::default()
@@ -266,7 +266,7 @@ fn all_budgets_are_renewed_on_request() {
 
 #[test]
 fn answers_that_cannot_be_read_are_asked_again_once() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&Agent {
         plan: "echo let me think".to_owned(),
         ..Agent::default()
@@ -289,7 +289,7 @@ fn answers_that_cannot_be_read_are_asked_again_once() {
     );
     only_the_unfinished_is_undone(&scene, &["plan: issue 42 in 2 steps"]);
     // One that cannot be read, then one that can, and so on: they are counted in a row.
-    let odd = scene.path("odd");
+    let odd = scene.note("odd");
     scene.agent(&Agent {
         verify: format!(
             "if [ -e {0} ]; then rm {0}; {APPROVE}; else touch {0}; echo hm; fi",
@@ -303,7 +303,7 @@ fn answers_that_cannot_be_read_are_asked_again_once() {
 
 #[test]
 fn no_time_at_all_ends_the_run_at_a_leafs_boundary() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write(".veri.toml", "[limits]\nwall_minutes = 0\n");
     scene
         .tdd(&[])
@@ -317,7 +317,7 @@ fn no_time_at_all_ends_the_run_at_a_leafs_boundary() {
 
 #[test]
 fn a_stuck_relaunch_is_told_what_was_refused_before_and_where_its_unfinished_work_is() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let prompts = scene.agent_keeping_prompts(&Agent {
         red: format!(
             "case $VERI_STEP-$LAUNCHES in greet*-1) echo : > tests/name.sh;; greet*-2) echo half > tests/half.sh; sleep 1000;; \

@@ -68,7 +68,7 @@ fn a_worktree_in_which_a_leaf_still_runs_is_kept_and_then_its_work_and_its_journ
 
 #[test]
 fn an_edit_of_the_ledger_that_is_in_no_commit_survives_the_cleaning() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
     let ledger = scene.worktree().join(".tdd/issue-42.md");
     let edited = fs::read_to_string(&ledger).unwrap() + "\nA note of mine.\n";
@@ -82,7 +82,7 @@ fn an_edit_of_the_ledger_that_is_in_no_commit_survives_the_cleaning() {
 
 #[test]
 fn a_worktree_that_is_made_anew_is_furnished_anew() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write(".gitignore", "deps/\n");
     scene.write(
         ".veri.toml",

@@ -40,7 +40,7 @@ fn scene() -> Option<Scene> {
         agent.replace("echo '. src/lib.sh;", "echo '. build/lib.sh;"),
     )
     .unwrap();
-    let clock = scene.path("clock");
+    let clock = scene.note("clock");
     for (name, value) in [
         ("LD_PRELOAD", library.as_os_str()),
         ("FAKETIME_TIMESTAMP_FILE", clock.as_os_str()),
@@ -55,8 +55,8 @@ fn scene() -> Option<Scene> {
 
 /// Sets the clock, so far from the true time: `+10y`, `-3d`.
 fn set(scene: &Scene, offset: &str) {
-    fs::write(scene.path("clock.new"), format!("{offset}\n")).unwrap();
-    fs::rename(scene.path("clock.new"), scene.path("clock")).unwrap();
+    fs::write(scene.note("clock.new"), format!("{offset}\n")).unwrap();
+    fs::rename(scene.note("clock.new"), scene.note("clock")).unwrap();
 }
 
 /// Holds that the run came to its end by the straight way, and that those who tell of it can.
@@ -116,7 +116,7 @@ fn a_clock_that_was_set_between_two_starts_changes_nothing() {
         fs::write(&lock, "").unwrap();
         set(&scene, after);
         scene.let_go("developer-green");
-        fs::write(scene.path("launches"), "developer red\nverifier red\n").unwrap();
+        fs::write(scene.note("launches"), "developer red\nverifier red\n").unwrap();
         let ran = scene.tdd(&[]).expect(0);
         // By its own knowledge, before the guard of the developer's launch finds it strange.
         let said = "a lock that a killed git left is removed";

@@ -119,7 +119,7 @@ fn a_run_whose_leaves_and_suites_print_a_gibibyte_each_takes_no_memory() {
     let scene = plain();
     scene.write(".veri.toml", "[limits]\noutput_mib = 64\n");
     // One line without an end and with nothing in it that can be shown; once, so that the test does not take ages.
-    let once = scene.path("flooded");
+    let once = scene.note("flooded");
     let suite = fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
     let flood = format!(
         "[ -e '{0}' ] || {{ touch '{0}'; dd if=/dev/zero bs=1M count=1024 2>/dev/null; }}",

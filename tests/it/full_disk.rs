@@ -38,7 +38,9 @@ const WHO: [&str; 7] = [
 /// One step with a refactor that is committed; whoever is told to fills a disk first.
 fn story() -> Scene {
     let mut scene = plain();
-    let d = scene.path("").display().to_string();
+    // Verifiers, too, fill disks that are none of theirs.
+    scene.configure_alone("sandbox = \"off\"\n");
+    let d = scene.path("notes").display().to_string();
     let fill = |me: &str| {
         format!(
             "d='{d}'; if [ -e \"$d/fill-{me}\" ]; then read -r at left < \"$d/fill-{me}\"; rm \"$d/fill-{me}\"\n\
@@ -66,7 +68,7 @@ fn story() -> Scene {
     // The same text in every scene: the folder is told to it by the environment.
     scene.env.push(("SCENE".into(), d.clone().into()));
     let fill = fill("suite").replacen(
-        &format!("d='{}'", scene.path("").display()),
+        &format!("d='{}'", scene.path("notes").display()),
         "d=\"$SCENE\"",
         1,
     );
@@ -97,7 +99,7 @@ fn disturb(case: &Case, reference: &(String, String, Vec<String>, usize, String)
         Case::Files(folder, files) => (*folder, Some(("nr_inodes", *files))),
         Case::Filled(folder, who, left) => {
             let text = format!("{} {left}\n", scene.path(folder).display());
-            std::fs::write(scene.path(&format!("fill-{who}")), text).unwrap();
+            std::fs::write(scene.note(&format!("fill-{who}")), text).unwrap();
             (*folder, None)
         }
     };

@@ -199,7 +199,7 @@ fn a_file_that_a_person_saves_while_a_verifier_works_survives_the_run_and_is_not
 
 #[test]
 fn before_the_next_developer_a_persons_file_ends_the_run_and_lies_where_it_lay() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     let notes = scene.repo().join("notes.txt");
     let ran = meanwhile(&scene, || scene.write("notes.txt", "mine\n"));
@@ -224,7 +224,7 @@ fn before_the_next_developer_a_persons_file_ends_the_run_and_lies_where_it_lay()
 #[test]
 fn a_persons_file_beside_a_rejected_candidate_is_neither_moved_nor_taken_into_the_next() {
     let scene = plain();
-    let once = scene.path("rejected");
+    let once = scene.note("rejected");
     scene.agent(&noting(Agent {
         green: format!("{}; echo \"# $VERI_ATTEMPT\" >> src/lib.sh", Agent::default().green),
         verify: format!(

@@ -17,7 +17,7 @@ pub fn hook(scene: &Scene, name: &str, script: &str) -> PathBuf {
 
 #[test]
 fn what_a_pre_commit_hook_refuses_goes_to_the_developer_in_its_words() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     hook(
         &scene,
         "pre-commit",
@@ -44,7 +44,7 @@ fn what_a_pre_commit_hook_refuses_goes_to_the_developer_in_its_words() {
 
 #[test]
 fn what_a_pre_commit_hook_formats_belongs_to_the_candidate() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     hook(
         &scene,
         "pre-commit",
@@ -61,7 +61,7 @@ fn what_a_pre_commit_hook_formats_belongs_to_the_candidate() {
 
 #[test]
 fn a_hook_that_never_gives_the_same_twice_ends_the_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     hook(
         &scene,
         "pre-commit",
@@ -80,7 +80,7 @@ fn a_hook_that_never_gives_the_same_twice_ends_the_run() {
 
 #[test]
 fn a_hook_that_hangs_is_ended_and_named() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write(".veri.toml", "[limits]\nhook_timeout = 2\n");
     let file = hook(&scene, "pre-commit", "sleep 1000");
     scene
@@ -106,7 +106,7 @@ fn a_hook_that_hangs_is_ended_and_named() {
 
 #[test]
 fn a_hook_that_cannot_run_here_is_never_skipped() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let file = hook(&scene, "pre-commit", "exit 0");
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     scene.tdd(&[]).bails("needs-user").says("not executable");
@@ -142,7 +142,7 @@ fn a_hook_that_cannot_run_here_is_never_skipped() {
 
 #[test]
 fn what_a_hook_that_broke_down_could_not_look_at_is_developed_again() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let broken = scene.path("broken");
     hook(
         &scene,
@@ -170,7 +170,7 @@ fn what_a_hook_that_broke_down_could_not_look_at_is_developed_again() {
 
 #[test]
 fn a_hook_that_touches_the_ledger_is_told_to_leave_it_or_kept_when_it_does_no_harm() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     // It refuses a file by its name.
     let file = hook(
         &scene,
@@ -196,7 +196,7 @@ fn a_hook_that_touches_the_ledger_is_told_to_leave_it_or_kept_when_it_does_no_ha
 
 #[test]
 fn filters_and_line_endings_of_the_person_are_applied() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.git(&["config", "core.autocrlf", "input"]);
     scene.git(&["config", "filter.upper.clean", "tr a-z A-Z"]);
     scene.git(&["config", "filter.upper.smudge", "tr A-Z a-z"]);
@@ -220,7 +220,7 @@ fn filters_and_line_endings_of_the_person_are_applied() {
 
 #[test]
 fn commits_are_signed_as_the_person_signs() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let key = scene.path("home/key");
     let made = scene
         .command("ssh-keygen")
@@ -267,7 +267,7 @@ fn commits_are_signed_as_the_person_signs() {
 
 #[test]
 fn what_hooks_leave_in_sessions_of_their_own_is_ended_and_what_they_write_is_not_held() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let daemon = "setsid sh -c 'sleep 1000' < /dev/null > /dev/null 2>&1 &";
     for name in ["pre-commit", "commit-msg", "post-commit"] {
         hook(
@@ -288,7 +288,7 @@ fn what_hooks_leave_in_sessions_of_their_own_is_ended_and_what_they_write_is_not
 #[cfg(target_os = "linux")]
 #[test]
 fn what_a_hook_left_running_is_no_zombie_for_the_rest_of_the_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     hook(&scene, "pre-commit", "sleep 1000 &");
     let found = scene.path("zombies");
     let look = format!(

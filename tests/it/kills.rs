@@ -122,7 +122,7 @@ fn when_everything_is_killed_the_leaf_is_launched_again_and_its_partial_work_is_
     });
     // What it has done before it is held: half of the code, and a tick that it has no business with.
     agent.green = format!(
-        "if [ -e \"$(dirname \"$0\")/hold-developer-green\" ]; then echo half > src/half.sh; sed -i 's/- \\[ \\]/- [x]/' .tdd/issue-42.md; fi\n{}",
+        "if [ -e \"$(dirname \"$0\")/notes/hold-developer-green\" ]; then echo half > src/half.sh; sed -i 's/- \\[ \\]/- [x]/' .tdd/issue-42.md; fi\n{}",
         agent.green
     );
     scene.agent(&agent);
@@ -168,7 +168,7 @@ fn a_leaf_of_a_persons_own_in_the_worktree_is_not_taken_for_a_stray_one() {
 #[test]
 fn whichever_command_of_a_ground_somebody_kills_nobody_is_said_to_have_asked_for_a_stop() {
     let scene = plain();
-    let d = scene.path("").display().to_string();
+    let d = scene.path("notes").display().to_string();
     // `kill-…` is taken by the run that it kills: its shell or its shim.
     let deadly = |what: &str| format!("rm '{d}/kill-{what}'; kill -9 $PPID; exec sleep 1000");
     let tests = std::fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
@@ -188,7 +188,7 @@ fn whichever_command_of_a_ground_somebody_kills_nobody_is_said_to_have_asked_for
     );
     scene.commit_all("deadly tests");
     let kills = |what: &str| {
-        let mark = scene.path(&format!("kill-{what}"));
+        let mark = scene.note(&format!("kill-{what}"));
         std::fs::write(&mark, "").unwrap();
         let ran = scene.tdd(&[]);
         assert!(!mark.exists(), "{what}: {ran:?}");
@@ -204,10 +204,10 @@ fn whichever_command_of_a_ground_somebody_kills_nobody_is_said_to_have_asked_for
     scene.begun("verifier-green");
     scene.write("notes.md", "two\n");
     scene.commit_all("the base moves");
-    std::fs::write(scene.path("kill-merged"), "").unwrap();
+    std::fs::write(scene.note("kill-merged"), "").unwrap();
     scene.let_go("verifier-green");
     wait(run).bails("killed-external");
-    assert!(!scene.path("kill-merged").exists());
+    assert!(!scene.note("kill-merged").exists());
     // A trial that was cut off is no result: nothing of it is told in the pull request.
     assert!(scene.pull().is_none());
     scene.tdd(&[]).expect(0);

@@ -12,7 +12,7 @@ fn ledger(scene: &Scene) -> PathBuf {
 
 #[test]
 fn a_ledger_with_windows_line_ends_and_notes_keeps_every_byte_but_the_ticks() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
     let text = fs::read_to_string(ledger(&scene)).unwrap();
     let edited =
@@ -43,7 +43,7 @@ fn a_ledger_with_windows_line_ends_and_notes_keeps_every_byte_but_the_ticks() {
 
 #[test]
 fn a_hand_made_tick_is_honoured_and_an_untick_has_the_step_done_again() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&Agent {
         green: Agent::default().green.replace(
             "> src/lib.sh;;\n                bye",
@@ -89,7 +89,7 @@ fn a_hand_made_tick_is_honoured_and_an_untick_has_the_step_done_again() {
 
 #[test]
 fn a_step_renamed_by_hand_makes_its_approved_test_stale() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let good = Agent::default();
     // Stuck in green, once red is approved.
     scene.agent(&Agent {
@@ -129,7 +129,7 @@ fn a_step_renamed_by_hand_makes_its_approved_test_stale() {
 
 #[test]
 fn a_ledger_that_cannot_be_read_is_named_by_line_and_column_and_never_rewritten() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
     let good = fs::read_to_string(ledger(&scene)).unwrap();
     let line = 1 + good
@@ -181,12 +181,12 @@ fn a_ledger_that_cannot_be_read_is_named_by_line_and_column_and_never_rewritten(
 
 #[test]
 fn an_edit_made_while_the_run_is_at_work_is_kept_and_a_leaf_s_is_undone() {
+    // The verifier stands for a person, who writes in the working tree.
     let scene = Scene::unconfined();
     scene.tdd(&["--plan-only"]).expect(0);
     let path = ledger(&scene);
     let good = Agent::default();
-    // The verifier's launch stands for a moment at which a person saves the file.
-    let once = scene.path("saved");
+    let once = scene.note("saved");
     scene.agent(&Agent {
         verify: format!(
             "[ -e '{0}' ] || {{ touch '{0}'; printf '\nA note of mine.\n' >> '{1}'; }}\n{APPROVE}",
@@ -214,10 +214,11 @@ fn an_edit_made_while_the_run_is_at_work_is_kept_and_a_leaf_s_is_undone() {
 
 #[test]
 fn a_note_saved_while_a_verifier_works_is_committed_before_the_next_step() {
+    // The verifier stands for a person, who writes in the working tree.
     let scene = Scene::unconfined();
     scene.tdd(&["--plan-only"]).expect(0);
     let path = ledger(&scene);
-    let once = scene.path("saved");
+    let once = scene.note("saved");
     scene.agent(&Agent {
         verify: format!(
             "[ -e '{0}' ] || [ \"$VERI_PHASE\" != green ] || {{ touch '{0}'; printf '\nA note of mine.\n' >> '{1}'; }}\n{APPROVE}",
@@ -244,9 +245,9 @@ fn a_note_saved_while_a_verifier_works_is_committed_before_the_next_step() {
 
 #[test]
 fn ticks_of_a_leaf_that_was_lost_with_its_conductor_are_not_a_person_s() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
-    let once = scene.path("killed");
+    let once = scene.note("killed");
     let home = scene.worktree().parent().unwrap().to_owned();
     scene.agent(&Agent {
         red: format!(
@@ -280,10 +281,11 @@ fn ticks_of_a_leaf_that_was_lost_with_its_conductor_are_not_a_person_s() {
 
 #[test]
 fn an_edit_made_after_a_commit_had_failed_is_not_taken_back_for_the_one_before_it() {
+    // The verifier stands for a person, who writes in the working tree.
     let scene = Scene::unconfined();
     scene.tdd(&["--plan-only"]).expect(0);
     let path = ledger(&scene);
-    let refusing = scene.path("refusing");
+    let refusing = scene.note("refusing");
     hook(
         &scene,
         "pre-commit",
@@ -316,12 +318,13 @@ fn an_edit_made_after_a_commit_had_failed_is_not_taken_back_for_the_one_before_i
 
 #[test]
 fn a_persons_edit_of_the_ledger_stays_in_its_file_while_the_tree_is_put_back() {
+    // The verifier stands for a person, who writes in the working tree.
     let scene = Scene::unconfined();
     scene.tdd(&["--plan-only"]).expect(0);
     let path = ledger(&scene);
     // A second name of the very file that the person has written into: were it taken away and written again, even for
     // a moment, the two would not be one any more.
-    let (same, stayed) = (scene.path("same"), scene.path("stayed"));
+    let (same, stayed) = (scene.note("same"), scene.note("stayed"));
     let good = Agent::default();
     scene.agent(&Agent {
         red: format!(
@@ -345,7 +348,7 @@ fn a_persons_edit_of_the_ledger_stays_in_its_file_while_the_tree_is_put_back() {
 
 #[test]
 fn a_ledger_whose_line_ends_git_changes_on_the_way_is_not_taken_for_an_edited_one() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write(".gitattributes", "*.md text eol=crlf\n");
     scene.commit_all("line ends");
     scene.tdd(&["--plan-only"]).expect(0);

@@ -32,7 +32,7 @@ fn is_untouched(scene: &Scene) {
 
 #[test]
 fn a_link_in_the_place_of_the_working_tree_does_not_make_veri_clean_what_it_leads_to() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let person = person(&scene);
     let swap = format!(
         "{NAME_TEST}; w=$PWD; cp .git '{person}/.git'; mv \"$w\" \"$w.x\"; ln -s '{person}' \"$w\""
@@ -49,7 +49,7 @@ fn a_link_in_the_place_of_the_working_tree_does_not_make_veri_clean_what_it_lead
 
 #[test]
 fn a_link_in_the_place_of_a_ground_does_not_make_veri_clean_what_it_leads_to() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let person = person(&scene);
     // The test, while it fails, swaps the ground that it runs in.
     let red = format!(

@@ -55,6 +55,7 @@ mod processes;
 mod project;
 mod random_kills;
 mod recheck;
+mod refused;
 mod remotes;
 mod rerun;
 mod resume;

@@ -32,7 +32,7 @@ fn counting_agent(scene: &Scene, titles: &[&str]) -> Agent {
 
 #[test]
 fn titles_are_data_wherever_they_go() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     // Short wherever the temporary folder is: a title has at most 120 characters.
     let first = "$(touch ~/trace) `touch ~/trace` \"q\" 'q'; touch ~/trace #";
     let long: String = "é🦀 "
@@ -90,7 +90,7 @@ const ODD: &[u8] = b"- o'dd \"\xff\xe9 $(touch trace) [a] {b}\n";
 
 #[test]
 fn folders_and_files_may_have_any_name() {
-    let mut scene = Scene::unconfined();
+    let mut scene = Scene::new();
     let file = |name: &[u8]| scene.repo().join(OsStr::from_bytes(name));
     fs::write(file(b"-n"), "leading dash\n").unwrap();
     fs::write(file(b"caf\xe9 \"x\"\n.txt"), "one\n").unwrap();

@@ -58,7 +58,7 @@ fn asked_again(scene: &Scene, planner: &str, why: &[&str]) -> Ran {
 
 #[test]
 fn an_answer_that_is_no_plan_is_asked_again_once_with_the_precise_error() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let good = plan().to_string();
     let other = good.replace("bye says bye", "bye is said");
     for (planner, why) in [
@@ -103,7 +103,7 @@ fn an_answer_that_is_no_plan_is_asked_again_once_with_the_precise_error() {
 
 #[test]
 fn a_plan_that_does_not_hold_is_asked_again_once_with_every_fault_of_it() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let worse = |change: &dyn Fn(&mut Value)| {
         let mut plan = plan();
         change(&mut plan);
@@ -144,7 +144,7 @@ fn a_plan_that_does_not_hold_is_asked_again_once_with_every_fault_of_it() {
 
 #[test]
 fn a_step_without_a_test_is_refused_where_that_is_forbidden() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write(".veri.toml", "[plan]\nno_test = \"forbid\"\n");
     let mut untested = plan();
     untested["steps"][1]["no_test"] = json!("documentation only");
@@ -157,7 +157,7 @@ fn a_step_without_a_test_is_refused_where_that_is_forbidden() {
 
 #[test]
 fn a_plan_of_assumptions_alone_is_shown_to_a_person() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let mut assumed = plan();
     for criterion in assumed["criteria"].as_array_mut().unwrap() {
         criterion.as_object_mut().unwrap().remove("quote");
@@ -182,7 +182,7 @@ fn a_plan_of_assumptions_alone_is_shown_to_a_person() {
 
 #[test]
 fn a_planner_s_question_reaches_the_issue_whole_and_its_answer_the_planner() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let lines: Vec<String> = (1..=60)
         .map(|n| format!("{n}. Is the name of person {n} to be greeted, too?"))
         .collect();
@@ -223,7 +223,7 @@ fn a_planner_s_question_reaches_the_issue_whole_and_its_answer_the_planner() {
 
 #[test]
 fn a_person_s_plan_needs_no_planner_and_is_held_to_the_same_rules() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let prompts = scene.agent_keeping_prompts(&Agent {
         plan: "exit 1".to_owned(),
         ..Agent::default()
@@ -259,7 +259,7 @@ fn a_person_s_plan_needs_no_planner_and_is_held_to_the_same_rules() {
 
 #[test]
 fn a_run_that_was_only_planned_goes_on_from_its_plan() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let prompts = scene.agent_keeping_prompts(&Agent {
         plan: format!("[ $LAUNCHES = 1 ] || exit 1\n{PLAN}"),
         ..Agent::default()
@@ -279,7 +279,7 @@ fn a_run_that_was_only_planned_goes_on_from_its_plan() {
 
 #[test]
 fn a_plan_that_a_hook_kept_from_being_committed_is_not_made_again() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let prompts = scene.agent_keeping_prompts(&Agent::default());
     let file = crate::hooks::hook(
         &scene,

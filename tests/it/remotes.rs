@@ -37,9 +37,9 @@ fn persons_commit(scene: &Scene, repository: &Path, branch: &str, file: &str) {
 
 #[test]
 fn each_step_is_pushed_and_a_pre_push_hook_that_refuses_is_heard_at_the_end() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let bare = origin(&scene);
-    let seen = scene.path("seen");
+    let seen = scene.note("seen");
     scene.agent(&Agent {
         red: format!(
             "git ls-remote origin tdd/issue-42 >> {}\n{}",
@@ -63,7 +63,7 @@ fn each_step_is_pushed_and_a_pre_push_hook_that_refuses_is_heard_at_the_end() {
         "what the remote had when each step began"
     );
 
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let bare = origin(&scene);
     hook(
         &scene,
@@ -90,7 +90,7 @@ fn each_step_is_pushed_and_a_pre_push_hook_that_refuses_is_heard_at_the_end() {
 
 #[test]
 fn a_persons_commit_on_the_remote_branch_between_runs_is_taken_in_and_named() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let bare = origin(&scene);
     scene.agent(&Agent {
         green: "echo '{\"needs_user\":\"Shall it shout?\"}'".to_owned(),
@@ -114,7 +114,7 @@ fn a_persons_commit_on_the_remote_branch_between_runs_is_taken_in_and_named() {
 
 #[test]
 fn a_remote_branch_that_has_diverged_is_never_overwritten() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let bare = origin(&scene);
     // The person pushes while the second step is under way.
     let push = format!(
@@ -143,7 +143,7 @@ fn a_remote_branch_that_has_diverged_is_never_overwritten() {
 
 #[test]
 fn a_person_at_work_in_the_same_repository_is_not_disturbed() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.git(&["checkout", "-q", "-b", "mine"]);
     scene.write("scratch.txt", "not committed\n");
     let repo = scene.repo();
@@ -180,7 +180,7 @@ fn a_person_at_work_in_the_same_repository_is_not_disturbed() {
 #[test]
 fn a_persons_commit_under_unfinished_work_is_not_undone_by_it() {
     for stop in ["red", "green"] {
-        let scene = Scene::unconfined();
+        let scene = Scene::new();
         let good = Agent::default();
         let verify = format!(
             "if [ $VERI_PHASE = {stop} ]; then echo \"{{\\\"nonce\\\":\\\"$VERI_NONCE\\\",\\\"needs_user\\\":\\\"How?\\\"}}\"; else {}; fi",
@@ -220,8 +220,9 @@ fn a_persons_commit_under_unfinished_work_is_not_undone_by_it() {
 
 #[test]
 fn a_commit_that_is_made_in_veris_worktree_under_a_verifier_is_kept_and_said() {
+    // The verifier stands for a person, who writes in the working tree.
     let scene = Scene::unconfined();
-    let once = scene.path("once");
+    let once = scene.note("once");
     let by_hand = format!(
         "if [ $VERI_PHASE = green ] && [ ! -e {0} ]; then touch {0}; t=$(ls -d {1}/*/work/issue-42); git -C \"$t\" stash -q -u; echo mine > \"$t/mine.txt\"; git -C \"$t\" add mine.txt; git -C \"$t\" -c user.name=Pat -c user.email=pat@example.com commit -qm 'by hand: mine'; fi",
         once.display(),
@@ -254,7 +255,7 @@ fn a_commit_that_is_made_in_veris_worktree_under_a_verifier_is_kept_and_said() {
 
 #[test]
 fn a_remote_that_is_a_relative_path_is_where_the_persons_own_push_finds_it() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let bare = origin(&scene);
     scene.git(&["remote", "set-url", "origin", "../origin.git"]);
     scene.git(&["push", "-q", "origin", "main"]);
@@ -265,7 +266,7 @@ fn a_remote_that_is_a_relative_path_is_where_the_persons_own_push_finds_it() {
 
 #[test]
 fn a_remote_that_a_leaf_made_gets_no_push_and_none_of_its_hooks_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let evil = scene.path("evil.git");
     scene.git(&["init", "-q", "--bare", evil.to_str().unwrap()]);
     let ran = scene.path("ran");

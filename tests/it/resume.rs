@@ -102,7 +102,7 @@ fn whatever_vanishes_the_run_goes_on_from_what_is_left() {
 
 #[test]
 fn another_clone_goes_on_from_the_first_step_that_is_not_ticked() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     let bare = scene.path("bare.git");
     scene.git(&["clone", "-q", "--bare", ".", &bare.display().to_string()]);

@@ -2,7 +2,7 @@
 
 use crate::installed::there;
 use crate::kernel;
-use crate::scene::{APPROVE, Agent, Scene};
+use crate::scene::{APPROVE, Agent, Scene, VERI, finish};
 use std::fs;
 use std::path::Path;
 
@@ -152,6 +152,7 @@ fn a_hostile_verifier_reads_nothing_of_the_work_writes_nowhere_and_signals_nobod
 
 /// A scene without a sandbox whose verifier rejects with the names of the moves that succeeded.
 fn fresh(moves: &[(&str, String)]) -> Scene {
+    // What its moves do without a sandbox is what is looked at.
     let scene = Scene::unconfined();
     scene.agent(&Agent {
         verify: format!(
@@ -272,18 +273,81 @@ fn more_folders_can_be_opened_and_none_that_is_closed() {
     let scene = Scene::new();
     let cache = scene.path("home/.cache/tool");
     fs::create_dir_all(&cache).unwrap();
-    scene.configure_alone("sandbox_write = [\"~/.cache/tool\", \"~/.not-there\"]\n");
+    // A folder, a link to one, one that is not there, and the one for temporary files, which is closed to verifiers
+    // unless it is asked for.
+    fs::create_dir(scene.path("home/real")).unwrap();
+    std::os::unix::fs::symlink("real", scene.path("home/link")).unwrap();
+    let tmp = scene.path("tmp");
+    scene.configure_alone(&format!(
+        "sandbox_write = [\"~/.cache/tool\", \"~/link\", \"~/.not-there\", \"{}\"]\n",
+        tmp.display()
+    ));
     scene.agent(&Agent {
-        verify: format!("echo x > \"$HOME/.cache/tool/$VERI_LAUNCH\" && {APPROVE}"),
+        verify: format!(
+            "for d in \"$HOME/.cache/tool\" \"$HOME/link\" '{}'; do echo x > \"$d/$VERI_LAUNCH\" || exit 9; done\n{APPROVE}",
+            tmp.display()
+        ),
         ..Agent::default()
     });
     let ran = scene.tdd(&[]).expect(0);
     assert!(ran.out.contains(".not-there is not there"), "{}", ran.out);
-    assert!(fs::read_dir(&cache).unwrap().count() >= 4);
-    for closed in ["../", ".", ".git/hooks", "/"] {
+    for folder in [&cache, &scene.path("home/real"), &tmp] {
+        assert!(fs::read_dir(folder).unwrap().count() >= 4, "{folder:?}");
+    }
+    for closed in ["../", ".git/hooks", "/", "target", "../forge/issues/42"] {
         let scene = Scene::new();
         scene.configure_alone(&format!("sandbox_write = [\"{closed}\"]\n"));
-        scene.tdd(&[]).bails("needs-user").says("(sandbox_write)");
+        let ran = scene.tdd(&[]).bails("needs-user");
+        ran.says("(sandbox_write)")
+            .says("Name the single folders that a tool must write to");
+    }
+}
+
+#[test]
+fn a_folder_that_is_led_into_the_work_while_the_run_is_at_it_is_not_opened() {
+    if kernel::landlock().is_none() {
+        return;
+    }
+    let scene = Scene::new();
+    let link = scene.path("home/link");
+    std::os::unix::fs::symlink(scene.path("notes"), &link).unwrap();
+    scene.configure_alone("sandbox_write = [\"~/link\"]\n");
+    let good = Agent::default();
+    scene.agent(&Agent {
+        red: format!("ln -sfn \"$PWD\" '{}'\n{}", link.display(), good.red),
+        ..good
+    });
+    scene
+        .tdd(&[])
+        .bails("needs-user")
+        .says("and ")
+        .says("is just that");
+    let verifiers = scene.journal();
+    let verifiers = verifiers.iter().filter(|l| l.actor == "verifier");
+    let ran = verifiers.filter(|l| l.fields.contains_key("record"));
+    assert_eq!(ran.count(), 0);
+}
+
+#[test]
+fn without_a_home_nothing_below_it_is_opened_and_the_run_goes_on() {
+    if kernel::landlock().is_none() {
+        return;
+    }
+    let scene = Scene::new();
+    let home = scene.path("home");
+    scene.configure_alone("sandbox_write = [\"~/.cache/uv\"]\n");
+    let mut command = scene.command("env");
+    command
+        .args(["-u", "HOME", VERI])
+        .args(scene.arguments())
+        .env("XDG_CONFIG_HOME", home.join(".config"))
+        .env("GIT_CONFIG_GLOBAL", home.join(".gitconfig"));
+    let ran = finish(command).expect(0);
+    for words in [
+        "sandbox_write: \"~/.cache/uv\" opens nothing, since HOME is not set",
+        "verifiers are confined",
+    ] {
+        assert_eq!(ran.out.matches(words).count(), 1, "{}", ran.out);
     }
 }
 

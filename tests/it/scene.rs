@@ -85,19 +85,20 @@ impl Ran {
 }
 
 impl Scene {
-    /// A repository with a shell library, one test, and issue 42 of two criteria; the good agent.
+    /// A repository with a shell library, one test, and issue 42 of two criteria; the good agent. Verifiers are
+    /// confined as they are by default, where the kernel can.
     pub fn new() -> Scene {
-        let scene = Scene::unconfined();
-        scene.configure("");
-        scene
-    }
-
-    /// The same without a sandbox, for agents that keep notes anywhere.
-    pub fn unconfined() -> Scene {
         Scene::new_in(&std::env::temp_dir())
     }
 
-    /// The same without a sandbox, with everything of it below a folder.
+    /// The same without a sandbox: each call says why.
+    pub fn unconfined() -> Scene {
+        let scene = Scene::new();
+        scene.configure_alone("sandbox = \"off\"\n");
+        scene
+    }
+
+    /// The same with everything of it below a folder.
     pub fn new_in(folder: &Path) -> Scene {
         let scene = Scene::bare_in(folder);
         scene.git(&["init", "-q", "-b", "main", "."]);
@@ -116,7 +117,7 @@ impl Scene {
         scene
     }
 
-    /// Folders and nothing else: no repository yet, and no sandbox.
+    /// Folders and nothing else: no repository yet.
     pub fn bare() -> Scene {
         Scene::bare_in(&std::env::temp_dir())
     }
@@ -139,7 +140,7 @@ impl Scene {
             dir,
             env: Vec::new(),
         };
-        scene.configure_alone("sandbox = \"off\"\n");
+        scene.configure("");
         scene
     }
 

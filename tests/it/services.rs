@@ -16,18 +16,18 @@ fn service(scene: &Scene) -> String {
          (env -i \"PATH=$PATH\" setsid sh -c 'echo $$ >\"{0}/daemon\"; exec sleep 1000' &); \
          while [ ! -s '{0}/daemon' ]; do sleep 0.01; done; \
          echo $$ >'{0}/service.new'; mv '{0}/service.new' '{0}/service'; exec sleep 1000\n",
-        scene.path("").display()
+        scene.path("notes").display()
     );
     let path = scene.path("service.sh");
     fs::write(&path, script).unwrap();
     format!("exec sh '{}'", path.display())
 }
 
-/// Shell that fails when the service is not alive.
+/// Shell that fails when the service is not alive. A confined leaf can signal nobody, and see who is there.
 fn needs_it(scene: &Scene) -> String {
-    let d = scene.path("");
+    let d = scene.path("notes");
     format!(
-        "kill -0 $(cat '{0}/service') && kill -0 $(cat '{0}/daemon') && [ \"$VERI_SLOT\" = $(cat '{0}/slot') ]",
+        "[ -e /proc/$(cat '{0}/service') ] && [ -e /proc/$(cat '{0}/daemon') ] && [ \"$VERI_SLOT\" = $(cat '{0}/slot') ]",
         d.display()
     )
 }
@@ -36,7 +36,7 @@ fn with_services(scene: &Scene, more: &str, commands: &[&str]) {
     let list: Vec<String> = commands.iter().map(|c| format!("{c:?}")).collect();
     let before = format!(
         "while [ ! -s '{}' ]; do sleep 0.01; done",
-        scene.path("service").display()
+        scene.note("service").display()
     );
     scene.write(
         ".veri.toml",
@@ -49,14 +49,14 @@ fn with_services(scene: &Scene, more: &str, commands: &[&str]) {
 }
 
 fn pid(scene: &Scene, file: &str) -> u32 {
-    let text = fs::read_to_string(scene.path(file)).unwrap_or_default();
+    let text = fs::read_to_string(scene.note(file)).unwrap_or_default();
     text.trim()
         .parse()
         .unwrap_or_else(|_| panic!("{file}: {text:?}"))
 }
 
 fn starts(scene: &Scene) -> usize {
-    let text = fs::read_to_string(scene.path("starts")).unwrap_or_default();
+    let text = fs::read_to_string(scene.note("starts")).unwrap_or_default();
     text.lines().count()
 }
 
@@ -70,7 +70,7 @@ fn records(scene: &Scene) -> PathBuf {
 
 #[test]
 fn services_outlive_every_leaf_suite_and_sweep_and_end_with_the_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let needs = needs_it(&scene);
     let suite = fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
     scene.write("run-tests.sh", format!("{needs} || exit 9\n{suite}"));
@@ -126,7 +126,7 @@ fn a_service_that_dies_later_is_said_and_no_suite_is_run_without_it() {
     let scene = plain();
     with_services(&scene, "", &[&service(&scene)]);
     let good = Agent::default();
-    let kills = format!("kill -9 $(cat '{}')", scene.path("service").display());
+    let kills = format!("kill -9 $(cat '{}')", scene.note("service").display());
     scene.agent(&noting(Agent {
         plan: crate::watching::ONE_STEP.to_owned(),
         red: format!("{}\n{kills}", good.red),
@@ -144,7 +144,7 @@ fn a_service_that_dies_later_is_said_and_no_suite_is_run_without_it() {
         plan: crate::watching::ONE_STEP.to_owned(),
         ..Agent::default()
     }));
-    fs::remove_file(scene.path("service")).unwrap();
+    fs::remove_file(scene.note("service")).unwrap();
     scene.tdd(&[]).expect(0);
     assert_eq!(launches_of(&scene, "developer red"), 1);
     assert_eq!(starts(&scene), 2);
@@ -178,7 +178,7 @@ fn what_a_killed_conductor_left_of_its_services_is_ended_by_the_next_start_or_by
             scene.veri(&["clean"]).expect(0);
             assert!(!alive(first.0), "{with_shim}");
         }
-        fs::remove_file(scene.path("service")).unwrap();
+        fs::remove_file(scene.note("service")).unwrap();
         wait(start(&scene, &[])).expect(0);
         assert!(!alive(first.0), "{with_shim}");
         assert_eq!(starts(&scene), 2);

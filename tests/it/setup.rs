@@ -4,7 +4,7 @@ use crate::scene::{Agent, Scene};
 
 #[test]
 fn setup_serves_suites_developers_and_verifiers_and_leaves_the_checkout_alone() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write(".gitignore", "deps/\n");
     scene.write(
         ".veri.toml",
@@ -42,7 +42,7 @@ fn setup_serves_suites_developers_and_verifiers_and_leaves_the_checkout_alone() 
 
 #[test]
 fn a_candidate_whose_setup_fails_goes_back_to_the_developer() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write(
         ".veri.toml",
         "[ground]\nsetup = [\"grep -q fine requirements.txt\"]\n",

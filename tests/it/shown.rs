@@ -104,7 +104,7 @@ fn the_run_is_shown_as_it_stands_and_cleaned_away_when_it_is_done() {
 
 #[test]
 fn the_end_of_a_run_is_told_once() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let pull = scene.path("forge/pulls/1.md");
     let told = |ran: &Ran, words: &str| {
         let all = format!("{}{}", ran.out, ran.err);

@@ -14,7 +14,7 @@ impl Scene {
     /// Commit hooks that wait while they are held.
     fn hooks_can_be_held(&self) {
         let hook = self.repo().join(".git/hooks/pre-commit");
-        let d = self.path("").display().to_string();
+        let d = self.path("notes").display().to_string();
         let text = format!(
             "#!/bin/sh\nd='{d}'\necho $$ > \"$d/pid-hook.new\"; mv \"$d/pid-hook.new\" \"$d/pid-hook\"\n\
              while [ -e \"$d/hold-hook\" ]; do sleep 0.03; done\n"
@@ -39,7 +39,7 @@ impl Scene {
 
 #[test]
 fn a_git_call_that_takes_long_is_no_reason_to_wait_for_an_answer_nor_for_the_second_ctrl_c() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     scene.hooks_can_be_held();
 
@@ -101,7 +101,7 @@ fn a_git_call_that_takes_long_is_no_reason_to_wait_for_an_answer_nor_for_the_sec
 
 #[test]
 fn ctrl_z_stops_the_conductor_alone_and_it_goes_on_where_it_was() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     scene.hold("developer-red");
     let mut terminal = OnTerminal::start(
@@ -135,7 +135,7 @@ fn ctrl_z_stops_the_conductor_alone_and_it_goes_on_where_it_was() {
 
 #[test]
 fn a_conductor_that_is_stopped_from_outside_or_quit_loses_nothing() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     scene.hold("developer-red");
     let run = scene.heard(&[]);
@@ -199,7 +199,7 @@ fn ctrl_c_at_veri_leaf_ends_the_wait_and_not_the_leaf() {
 
 #[test]
 fn whoever_only_looks_ends_quietly_with_its_reader() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
     let all = scene.veri(&["log"]).expect(0).out;
     let of = |args: &[&str]| {

@@ -39,7 +39,7 @@ impl Scene {
 
 #[test]
 fn each_mode_is_obeyed_while_a_leaf_runs_and_a_rerun_spends_nothing() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let mut agent = noting(Agent::default());
     agent.red = format!("echo half > src/half.sh\n{}\nrm src/half.sh", agent.red);
     scene.agent(&agent);
@@ -120,7 +120,7 @@ fn each_mode_is_obeyed_while_a_leaf_runs_and_a_rerun_spends_nothing() {
 
 #[test]
 fn a_request_without_a_mode_counts_as_at_ledger_and_the_doubt_is_said() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     let ask = |who: &str, write: &dyn Fn(&std::path::Path)| {
         scene.hold(who);
@@ -255,7 +255,7 @@ fn signals_and_stops_are_obeyed_in_every_wait_and_publishing_is_finished() {
 
 #[test]
 fn a_stop_of_nothing_writes_nothing_and_the_plumbing_tells_what_is_asked() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent {
         plan: ONE_STEP.to_owned(),
         ..Agent::default()
@@ -314,6 +314,34 @@ fn a_leaf_that_hangs_when_a_stop_comes_is_stopped_and_not_stuck() {
     scene.is_stopped(wait(run)).says("stopped: now");
     let stuck = |l: &veri::event::Line| l.text("end") == "killed-stuck";
     assert!(!scene.lines().iter().any(stuck));
+}
+
+#[test]
+fn a_weaker_request_takes_back_none_that_was_made_before() {
+    let scene = plain();
+    scene.hold("developer-red");
+    let run = start(&scene, &[]);
+    scene.begun("developer-red");
+    scene.stop("at-leaf");
+    let file = scene.worktree().join(".tdd/stop");
+    let ran = scene.veri(&["stop", "42"]).expect(0);
+    assert!(
+        ran.out.starts_with("already asked for more: "),
+        "{}",
+        ran.out
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "at-leaf\n");
+    let told = |l: &veri::event::Line| l.event == Kind::Stop && l.text("mode") == "at-leaf";
+    until("the stop to be heard", || scene.lines().iter().any(told));
+    // Nor by hand.
+    fs::write(&file, "at-ledger\n").unwrap();
+    scene.let_go("developer-red");
+    scene.is_stopped(wait(run)).says("stopped: at-leaf");
+    let launched = scene.launches();
+    assert!(
+        !launched.iter().any(|l| l.starts_with("verifier")),
+        "{launched:?}"
+    );
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn a_folder_that_may_not_be_written_any_more_bails_and_nothing_is_lost() {
 
 #[test]
 fn a_limit_on_the_size_of_files_kills_nobody_silently() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent {
         plan: ONE_STEP.to_owned(),
         ..Agent::default()
@@ -201,7 +201,7 @@ fn a_limit_on_the_size_of_files_kills_nobody_silently() {
 /// Where nothing can be mounted, a bound on the size of files stands in for the full disk.
 #[test]
 fn a_journal_that_cannot_grow_bails_and_is_whole_afterwards() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent {
         plan: ONE_STEP.to_owned(),
         ..Agent::default()
@@ -224,7 +224,7 @@ fn a_journal_that_cannot_grow_bails_and_is_whole_afterwards() {
 
 #[test]
 fn a_journal_that_cannot_be_read_does_not_hide_how_the_other_issues_stand() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
     let issues = scene.path("forge/issues");
     fs::create_dir(issues.join("7")).unwrap();

@@ -4,6 +4,7 @@
 use crate::attempts::{FRESH, NAME_TEST, attempts, each_is_sent_back, patient};
 use crate::branch::{walk, was_sent_back};
 use crate::scene::{Agent, Ran, Scene, VERI, finish};
+use crate::scripted::KILL_CONDUCTOR;
 use std::fs;
 use veri::role::Phase;
 
@@ -219,11 +220,9 @@ fn a_journal_that_was_spoilt_while_nobody_watched_is_put_back() {
     ] {
         let scene = Scene::new();
         let going = scene.path("going");
-        // The shim is the leaf's parent and the conductor the shim's: that one is killed.
-        let kill = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
         scene.agent(&Agent {
             red: format!(
-                "{}\nif [ ! -e {1} ]; then touch {1}; {kill}; {bad}; fi",
+                "{}\nif [ ! -e {1} ]; then touch {1}; {KILL_CONDUCTOR}; {bad}; fi",
                 Agent::default().red,
                 going.display()
             ),
@@ -243,7 +242,7 @@ fn a_daemon_of_a_leaf_does_not_outlive_it_and_changes_nothing_that_is_judged() {
     // In a session of its own, forked twice, its streams closed: it would undo the good work a moment later.
     let daemon = "(setsid sh -c '(trap \"\" TERM HUP INT; while :; do echo broken > src/lib.sh; rm -f tests/*.sh; done) </dev/null >/dev/null 2>&1 &' </dev/null >/dev/null 2>&1 &)";
     let good = Agent::default();
-    let once = scene.path("once");
+    let once = scene.note("once");
     scene.agent(&Agent {
         // It hangs once, with its daemon; then it ends, with its daemon.
         red: format!("if [ ! -e {0} ]; then touch {0}; {daemon}; sleep 1000; fi\n{1}\n(setsid sleep 1000 </dev/null >/dev/null 2>&1 &)", once.display(), good.red),

@@ -65,7 +65,7 @@ fn lines_of(text: &str) -> Vec<Line> {
 
 #[test]
 fn a_reader_that_never_reads_holds_no_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let ((mut out, to_out), (err, to_err)) = (small_pipe(), small_pipe());
     // Another program of ours has filled standard error before.
     let mut other = to_err.try_clone().unwrap();
@@ -86,7 +86,7 @@ fn a_reader_that_never_reads_holds_no_run() {
 
 #[test]
 fn a_reader_that_comes_late_gets_every_line_and_the_last_words_come_last() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let (mut out, to_out) = small_pipe();
     let (mut err, to_err) = small_pipe();
     let child = tdd(&scene, &["--json"], to_out, to_err);
@@ -112,7 +112,7 @@ fn a_reader_that_comes_late_gets_every_line_and_the_last_words_come_last() {
 
 #[test]
 fn a_full_disk_under_standard_output_ends_no_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
     let said = File::create(scene.path("said")).unwrap();
     assert_eq!(ends(tdd(&scene, &[], full(), said)), Some(0));
@@ -121,14 +121,14 @@ fn a_full_disk_under_standard_output_ends_no_run() {
     assert!(said.lines().last().unwrap().starts_with("done: "), "{said}");
     scene.is_done();
 
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     assert_eq!(ends(tdd(&scene, &[], full(), full())), Some(0));
     scene.is_done();
 }
 
 #[test]
 fn streams_that_were_closed_from_the_start_are_no_files_of_the_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let script = "exec \"$@\" <&- >&- 2>&-";
     let mut command = scene.command("sh");
     command
@@ -210,7 +210,7 @@ impl Drop for OnTerminal {
 
 #[test]
 fn a_closed_terminal_ends_no_run() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     scene.hold("developer-red");
     let mut terminal = OnTerminal::start(&scene, "", "");
@@ -224,7 +224,7 @@ fn a_closed_terminal_ends_no_run() {
 
 #[test]
 fn a_terminal_that_was_stopped_with_ctrl_s_stops_no_run_and_shows_all_in_the_end() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.agent(&noting(Agent::default()));
     scene.hold("planner-plan");
     let mut terminal = OnTerminal::start(&scene, "", "echo code $?");

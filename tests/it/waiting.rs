@@ -33,7 +33,7 @@ impl Scene {
 
 #[test]
 fn a_suite_that_waits_for_changes_is_ended_at_once_wherever_it_runs() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.write("watch.sh", WAITS);
     scene.write(
         "package.json",
@@ -82,7 +82,7 @@ fn a_suite_that_waits_for_changes_is_ended_at_once_wherever_it_runs() {
 
 #[test]
 fn a_developer_who_makes_the_suite_wait_for_changes_is_told_so_and_puts_it_right() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let green = Agent::default().green;
     let prompts = scene.agent_keeping_prompts(&Agent {
         green: format!(
@@ -112,7 +112,7 @@ fn a_developer_who_makes_the_suite_wait_for_changes_is_told_so_and_puts_it_right
 
 #[test]
 fn a_suite_that_prints_that_it_waits_and_goes_on_or_works_is_left_alone() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let waits = WAITS.replace("sleep 1000", "");
     // It prints on in time; it works, silently, for longer than anybody waits; its processes come and go.
     scene.write(

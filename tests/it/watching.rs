@@ -11,10 +11,19 @@ use veri::event::{Kind, Line};
 /// Waits for a condition, looking every few milliseconds.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    found(what, || condition().then_some(()));
+}
+
+/// Waits for something to be there, looking every few milliseconds.
+#[track_caller]
+pub fn found<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
-    while !condition() {
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -42,7 +51,7 @@ pub fn kill(mut child: Child) {
 }
 
 /// What an agent does first in each launch: it notes who it is and its process, and waits while it is held.
-const FIRST: &str = r#"d="$(dirname "$0")"; me="$VERI_ROLE-$VERI_PHASE"
+const FIRST: &str = r#"d="$(dirname "$0")/notes"; me="$VERI_ROLE-$VERI_PHASE"
 echo "$VERI_ROLE $VERI_PHASE $VERI_ATTEMPT" >> "$d/launches"
 echo $$ > "$d/pid.new"; mv "$d/pid.new" "$d/pid-$me"
 while [ -e "$d/hold-$me" ]; do sleep 0.03; done"#;
@@ -62,25 +71,25 @@ pub fn noting(agent: Agent) -> Agent {
 impl Scene {
     /// The launches that the agent noted, in order.
     pub fn launches(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.path("launches")).unwrap_or_default();
+        let text = fs::read_to_string(self.note("launches")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     /// Has the agent of a role and phase (`developer-green`), or the `suite`, wait when it begins.
     pub fn hold(&self, who: &str) {
-        fs::write(self.path(&format!("hold-{who}")), "").expect("a file");
+        fs::write(self.note(&format!("hold-{who}")), "").expect("a file");
     }
 
     /// Lets it go on.
     pub fn let_go(&self, who: &str) {
-        fs::remove_file(self.path(&format!("hold-{who}"))).expect("a held one");
+        fs::remove_file(self.note(&format!("hold-{who}"))).expect("a held one");
     }
 
     /// Waits until one that is held has begun; gives its process.
     #[track_caller]
     pub fn begun(&self, who: &str) -> u32 {
         let read = || {
-            fs::read_to_string(self.path(&format!("pid-{who}")))
+            fs::read_to_string(self.note(&format!("pid-{who}")))
                 .ok()?
                 .trim()
                 .parse()
@@ -92,12 +101,12 @@ impl Scene {
 
     /// Forgets that one has begun, so that its next launch can be waited for.
     pub fn forget(&self, who: &str) {
-        let _ = fs::remove_file(self.path(&format!("pid-{who}")));
+        let _ = fs::remove_file(self.note(&format!("pid-{who}")));
     }
 
     /// Makes the suite one that can be held: as `suite`, and as `merged` where notes.md says two.
     pub fn suite_can_be_held(&self) {
-        let d = self.path("").display().to_string();
+        let d = self.path("notes").display().to_string();
         let tests = fs::read_to_string(self.repo().join("run-tests.sh")).expect("a suite");
         let wait = format!(
             "d='{d}'; echo $$ > \"$d/pid-suite.new\"; mv \"$d/pid-suite.new\" \"$d/pid-suite\"; while [ -e \"$d/hold-suite\" ]; do sleep 0.03; done\n\
@@ -298,7 +307,7 @@ pub fn eventful_in(folder: &Path) -> Scene {
         red: r#"echo '. src/lib.sh; [ "$(greet Ann)" = "hello Ann" ]' > tests/name.sh
             [ "$VERI_ATTEMPT" = 1 ] || echo '[ "$(greet Bo)" = "hello Bo" ]' >> tests/name.sh"#.to_owned(),
         green: r#"echo 'greet() { if [ $# -gt 0 ]; then echo "hello $1"; else echo hello; fi; }' > src/lib.sh
-            hung="$(dirname "$0")/hung"
+            hung="$d/hung"
             if [ ! -e "$hung" ]; then touch "$hung"; echo partial > src/partial.sh; sleep 1000; fi"#.to_owned(),
         refactor: r#"echo 'greet() { echo "hello${1:+ $1}"; }' > src/lib.sh"#.to_owned(),
         verify: format!(
@@ -313,7 +322,7 @@ pub fn eventful_in(folder: &Path) -> Scene {
 /// A run of one step in which nothing happens but what must.
 pub fn plain() -> Scene {
     let scene = eventful();
-    std::fs::write(scene.path("hung"), "").expect("a file");
+    std::fs::write(scene.note("hung"), "").expect("a file");
     scene.agent(&noting(Agent {
         plan: ONE_STEP.to_owned(),
         ..Agent::default()

@@ -1,5 +1,6 @@
 //! What the end of a leaf and its answer mean to the machine.
 
+use super::deadlines::overdue;
 use super::oid;
 use crate::answer::clip;
 use crate::conductor::run::Run;
@@ -26,6 +27,7 @@ impl Run<'_> {
         stdout: &Path,
         nonce: Option<&str>,
         record: Option<Value>,
+        deadlines: &Value,
     ) -> Result<(Event, Value)> {
         self.say_what_is_left(leaf, record.as_ref())?;
         let ended = match end {
@@ -34,12 +36,7 @@ impl Run<'_> {
             End::Lingered => self.answer(leaf, 0, stdout, nonce)?,
             // A stop that came while the deadline passed is a stop, not a stuck leaf.
             End::KilledStuck { .. } if self.stop_mode() == Some(StopMode::Now) => LeafEnd::Stopped,
-            End::KilledStuck { why } => {
-                let deadlines = self.settings.deadlines(leaf.role, None, 0);
-                deadlines
-                    .silence(*why)
-                    .map_or(LeafEnd::Stuck, |detail| LeafEnd::Silent { detail })
-            }
+            End::KilledStuck { why } => overdue(leaf.role, *why, deadlines),
             End::KilledByStop => LeafEnd::Stopped,
             End::KilledExternal { signal } => LeafEnd::External {
                 detail: format!(

@@ -1,7 +1,7 @@
 //! Leaves: what each is told, its launch, and what its end and answer mean to the machine.
 //!
 //! - `planner`, `developer`, `verifier`: what each role is told, and where it works
-//! - `deadlines`, `sandbox`: how long each may take, and what it can reach
+//! - `deadlines`, `sandbox`: how long each may take, and what it can reach; `writable`: what the configuration adds to that
 //! - `files`: its prompt, and what it wrote
 //! - `supervised`: the launch itself, journalled, started and waited for
 //! - `ended`: what an end and an answer mean
@@ -16,6 +16,7 @@ mod sandbox;
 mod supervised;
 mod unfinished;
 mod verifier;
+mod writable;
 
 use crate::agent::Place;
 use crate::cause::{Bail, Cause};

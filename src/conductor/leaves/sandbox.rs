@@ -1,12 +1,12 @@
 //! Which leaf is confined to what, and what is said of it: verifiers always where the kernel can, developers on request.
 
+use super::writable::real;
 use crate::agent::Launch;
 use crate::cause::Bail;
 use crate::conductor::record::Entry;
 use crate::conductor::run::Run;
 use crate::conductor::settings::SandboxWish;
 use crate::event::Kind;
-use crate::forge::ForgeSpec;
 use crate::leaf::{LaunchId, Offer, Sandbox, probe_sandbox};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -86,60 +86,6 @@ impl Run<'_> {
         self.write(Entry::new(Kind::Preflight, Default::default(), fields).say(said))
     }
 
-    /// What `sandbox_write` opens must not lead into what is closed, nor hold it.
-    fn look_at_more_writable(&mut self) -> Result<()> {
-        let closed = [
-            self.tree.path(),
-            self.repo.checkout(),
-            self.repo.common_dir(),
-            &self.home,
-        ]
-        .map(|p| p.canonicalize().unwrap_or_else(|_| p.to_owned()));
-        let mut missing = Vec::new();
-        for path in self.more_writable() {
-            let Ok(real) = path.canonicalize() else {
-                missing.push(path);
-                continue;
-            };
-            if let Some(closed) = closed
-                .iter()
-                .find(|c| real.starts_with(c) || c.starts_with(&real))
-            {
-                return Err(Bail::needs_user(format!(
-                    "The configuration opens {} to confined leaves (sandbox_write), and {} is closed to them: it is the \
-                     same, holds it, or lies in it. Name the single folders that a tool must write to, such as \
-                     \"~/.cache/uv\", then run again.",
-                    path.display(),
-                    closed.display()
-                ))
-                .into());
-            }
-        }
-        for path in missing {
-            let said = format!(
-                "sandbox_write: {} is not there, so nothing can be written there",
-                path.display()
-            );
-            if !self.lines.iter().any(|l| l.text("said") == said) {
-                self.say(Kind::Preflight, said)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The folders of `sandbox_write`.
-    fn more_writable(&self) -> Vec<PathBuf> {
-        let home = self.ask.env.get("HOME").map(Path::new);
-        let listed = self.settings.config.sandbox_write.iter();
-        listed
-            .map(|word| match (word.strip_prefix("~/"), home) {
-                (Some(below), Some(home)) => home.join(below),
-                _ if word == "~" => home.unwrap_or(Path::new("/")).to_owned(),
-                _ => self.repo.checkout().join(word),
-            })
-            .collect()
-    }
-
     /// Puts a verifier's launch into its sandbox: it writes in its ground and its temporary folder, and what could tell it of
     /// the work or of other leaves it cannot read.
     pub(in crate::conductor) fn confine_verifier(
@@ -151,20 +97,12 @@ impl Run<'_> {
         if !self.ready()?.sandbox {
             return Ok(launch);
         }
-        let mut hidden = vec![
-            self.tree.path().to_owned(),
-            self.repo.checkout().to_owned(),
-            self.repo.common_dir().to_owned(),
-            self.home.clone(),
-        ];
-        let forge = self.settings.config.forge_address();
-        if let Some(Ok(ForgeSpec::Directory(at))) = forge.map(ForgeSpec::parse) {
-            // Comments tell of attempts, verdicts and questions.
-            let at = self.repo.checkout().join(at);
-            hidden.extend([at.join("issues"), at.join("pulls")]);
-        }
+        let more = self.more_writable()?;
+        let mut hidden = self.closed();
         let env = launch.env();
-        hidden.extend(notes(self.ask.env.get("TMPDIR"), &env, launch.argv()));
+        // Unless the person has it written to by everybody.
+        let notes = notes(self.ask.env.get("TMPDIR"), &env, launch.argv());
+        hidden.extend(notes.filter(|notes| !more.iter().any(|m| real(notes).0.starts_with(m))));
         // A program that was copied aside for the run lies in veri's own folder.
         let programs = launch.argv().iter().map(PathBuf::from);
         let sandbox = Sandbox {
@@ -178,11 +116,11 @@ impl Run<'_> {
             write: [ground, temp, launch.stdout(), launch.stderr()]
                 .map(Path::to_owned)
                 .into_iter()
-                .chain(self.more_writable())
+                .chain(more.iter().cloned())
                 .collect(),
             sealed: Vec::new(),
         };
-        Ok(launch.confined(sandbox, self.temporary(temp, &env)))
+        Ok(launch.confined(sandbox, self.temporary(temp, &env, &more)))
     }
 
     /// Puts a developer's launch into a sandbox, if that is asked for: it writes in the working tree, except for what is
@@ -201,11 +139,12 @@ impl Run<'_> {
             .mode(0o700)
             .create(&temp)
             .with_context(|| format!("making the developer's folder {}", temp.display()))?;
-        let env = self.temporary(&temp, &launch.env());
+        let more = self.more_writable()?;
+        let env = self.temporary(&temp, &launch.env(), &more);
         let sandbox = Sandbox {
             write: [self.tree.path().to_owned(), temp]
                 .into_iter()
-                .chain(self.more_writable())
+                .chain(more)
                 .collect(),
             sealed: self.sealed(),
             ..Sandbox::default()
@@ -232,14 +171,19 @@ impl Run<'_> {
     }
 
     /// The variables that lead a leaf's temporary files to where it can write. Go cannot build without a cache.
-    fn temporary(&self, temp: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    fn temporary(
+        &self,
+        temp: &Path,
+        env: &[(OsString, OsString)],
+        more: &[PathBuf],
+    ) -> Vec<(OsString, OsString)> {
         let has = |name: &str| env.iter().any(|(n, _)| n == name);
         let cache = self
             .ask
             .env
             .get("HOME")
-            .map(|home| Path::new(home).join(".cache/go-build"));
-        let open = cache.is_some_and(|c| self.more_writable().iter().any(|w| c.starts_with(w)));
+            .map(|home| real(&Path::new(home).join(".cache/go-build")).0);
+        let open = cache.is_some_and(|c| more.iter().any(|w| c.starts_with(w)));
         let go =
             (!has("GOCACHE") && !open).then(|| ("GOCACHE".into(), temp.join("go-build").into()));
         [("TMPDIR".into(), temp.into())]

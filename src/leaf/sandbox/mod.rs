@@ -67,15 +67,18 @@ pub enum Offer {
 pub fn probe(sealed: &[PathBuf]) -> Offer {
     match offer(sys::landlock_abi()) {
         #[cfg(target_os = "linux")]
-        Offer::Landlock(mut confined) => {
-            confined.without.extend(rules::unsealed(sealed));
-            Offer::Landlock(confined)
-        }
+        Offer::Landlock(mut confined) => match rules::try_on(confined.landlock) {
+            Ok(()) => {
+                confined.without.extend(rules::unsealed(sealed));
+                Offer::Landlock(confined)
+            }
+            Err(e) => Offer::Nothing(not_put_on(&e)),
+        },
         offer => offer,
     }
 }
 
-/// Has a command run in a sandbox; gives what that amounts to. The caller must be single-threaded.
+/// Has a command run in a sandbox; gives what that amounts to.
 ///
 /// # Errors
 /// When the kernel has no sandbox or does not take the rules: the command is not to be run then.
@@ -117,6 +120,20 @@ fn offer(abi: io::Result<u32>) -> Offer {
             _ if cfg!(not(target_os = "linux")) => "Landlock is Linux's alone".to_owned(),
             _ => format!("Landlock cannot be used here: {e}"),
         }),
+    }
+}
+
+/// Why a Landlock that is there cannot be put on.
+#[cfg(target_os = "linux")]
+fn not_put_on(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(nix::libc::E2BIG) => {
+            "veri runs in as many Landlock sandboxes already as can be in each other (16)"
+                .to_owned()
+        }
+        _ => format!(
+            "Landlock is there and cannot be put on, as in a container whose seccomp profile refuses a part of it: {error}"
+        ),
     }
 }
 

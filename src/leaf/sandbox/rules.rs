@@ -40,8 +40,8 @@ const NEWEST: u32 = 8;
 
 /// A sandbox that is ready to be put on.
 pub(in crate::leaf) struct Confinement {
-    /// The rules.
-    pub(in crate::leaf) rules: RulesetCreated,
+    /// The rules, as the kernel has them.
+    pub(in crate::leaf) rules: OwnedFd,
     /// What is mounted before.
     pub(in crate::leaf) seals: Option<Seals>,
     /// What it amounts to.
@@ -53,21 +53,16 @@ pub(in crate::leaf) struct Confinement {
 /// # Errors
 /// When the kernel has none, or does not take the rules.
 pub(in crate::leaf) fn prepare(sandbox: &Sandbox) -> io::Result<Confinement> {
-    let mut confined = match offer(sys::landlock_abi()) {
-        Offer::Landlock(confined) => confined,
-        Offer::Nothing(why) => return Err(io::Error::other(why)),
-    };
-    let rights = Rights::of(confined.landlock);
-    let mut rules = rights.ruleset().map_err(io::Error::other)?;
-    for (path, access) in allowed(sandbox, &rights)? {
-        // What cannot be opened, or is gone by now, is not allowed.
-        if let Some((file, is_folder)) = opened(&path) {
-            let access = access.of(is_folder);
-            rules = rules
-                .add_rule(PathBeneath::new(file, access))
-                .map_err(io::Error::other)?;
-        }
+    match offer(sys::landlock_abi()) {
+        Offer::Landlock(confined) => prepare_for(confined, sandbox),
+        Offer::Nothing(why) => Err(io::Error::other(why)),
     }
+}
+
+/// The same with what a version of Landlock has; the kernel's own may be newer.
+fn prepare_for(mut confined: Confined, sandbox: &Sandbox) -> io::Result<Confinement> {
+    let rights = Rights::of(confined.landlock);
+    let rules = made(&rights, allowed(sandbox, &rights)?)?;
     let sealed = there(&sandbox.sealed);
     let unsealed = unsealed(&sealed);
     let seals = match sealed.is_empty() || unsealed.is_some() {
@@ -82,22 +77,65 @@ pub(in crate::leaf) fn prepare(sandbox: &Sandbox) -> io::Result<Confinement> {
     })
 }
 
+/// Tries whether a version of Landlock can be had whole: that a kernel tells its version promises nothing (a container may
+/// refuse one call and not another; sixteen sandboxes in each other are all there can be).
+///
+/// # Errors
+/// What the kernel said.
+pub(super) fn try_on(abi: u32) -> io::Result<()> {
+    let rights = Rights::of(abi);
+    sys::try_rules(made(&rights, allowed(&Sandbox::default(), &rights)?)?)
+}
+
+/// The rules, in the kernel.
+fn made(rights: &Rights, allowed: Vec<(PathBuf, Allow)>) -> io::Result<OwnedFd> {
+    let mut rules = rights.ruleset().map_err(io::Error::other)?;
+    for (path, access) in allowed {
+        // What cannot be opened, or is gone by now, is not allowed.
+        if let Some((file, is_folder)) = opened(&path) {
+            let access = access.of(is_folder);
+            rules = rules
+                .add_rule(PathBeneath::new(file, access))
+                .map_err(io::Error::other)?;
+        }
+    }
+    Option::from(rules).ok_or_else(|| io::Error::other("the kernel took no rules"))
+}
+
 /// What is said of paths that cannot be sealed here; None when they can.
 pub(super) fn unsealed(paths: &[PathBuf]) -> Option<String> {
     let paths = there(paths);
     if paths.is_empty() {
         return None;
     }
-    let error = Seals::new(&paths).and_then(|seals| sys::try_seals(&seals));
-    let error = error.err()?;
+    let error = Seals::new(&paths).and_then(sys::try_seals).err()?;
     let names: Vec<_> = paths
         .iter()
         .filter_map(|p| Some(p.file_name()?.to_string_lossy().into_owned()))
         .collect();
     Some(format!(
-        "changes of {} in its working folder (no mounts of its own: {error})",
-        names.join(" and ")
+        "changes of {} in its working folder (no mounts of its own: {})",
+        names.join(" and "),
+        no_mounts(&error)
     ))
+}
+
+/// What keeps a leaf from mounts of its own, in words that can be looked for.
+fn no_mounts(error: &io::Error) -> String {
+    use nix::errno::Errno;
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOSPC) => {
+            "no more user namespaces are allowed, see sysctl user.max_user_namespaces".to_owned()
+        }
+        Some(Errno::EPERM | Errno::EACCES) => format!(
+            "the system refuses user namespaces or mounts in them, as containers do, and sysctl \
+             kernel.apparmor_restrict_unprivileged_userns or kernel.unprivileged_userns_clone: {error}"
+        ),
+        Some(Errno::ENOSYS | Errno::EINVAL) => format!(
+            "this kernel lacks user namespaces or mount_setattr (Linux 5.12), or a container refuses them: {error}"
+        ),
+        _ => error.to_string(),
+    }
 }
 
 fn there(paths: &[PathBuf]) -> Vec<PathBuf> {
@@ -261,5 +299,94 @@ mod tests {
             home.join("real/not/there")
         );
         assert_eq!(real(&home.join("link")).unwrap(), home.join("real"));
+    }
+
+    /// What shell scripts can do in a sandbox of a version of Landlock, of what they try.
+    fn succeeding(abi: u32, sandbox: &Sandbox, tries: &[(&str, String)]) -> Vec<String> {
+        let Offer::Landlock(confined) = offer(Ok(abi)) else {
+            panic!("{abi}: nothing");
+        };
+        let script: String = tries
+            .iter()
+            .map(|(name, shell)| format!("if ( {shell} ) 2> /dev/null; then echo {name}; fi\n"))
+            .collect();
+        #[allow(clippy::disallowed_methods)] // what is tried is what a program can do
+        let mut command = std::process::Command::new("sh");
+        let ready = prepare_for(confined, sandbox).unwrap();
+        sys::confined(&mut command, ready.rules, ready.seals);
+        let out = command.args(["-c", &script]).output().unwrap();
+        assert!(out.status.success(), "{abi}: {out:?}");
+        let said = String::from_utf8(out.stdout).unwrap();
+        said.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    #[allow(clippy::print_stdout)] // a test that is skipped says so
+    fn an_older_landlock_keeps_what_it_can_and_lacks_just_what_is_said() {
+        let Ok(newest) = sys::landlock_abi() else {
+            println!("skipped: no Landlock here");
+            return;
+        };
+        for abi in super::super::LEAST_ABI..=newest {
+            let dir = tempfile::tempdir().unwrap();
+            let at = |name: &str| dir.path().join(name);
+            for folder in ["own/a", "own/b", "other", "hidden"] {
+                fs::create_dir_all(at(folder)).unwrap();
+            }
+            for file in ["own/a/f", "other/f", "hidden/f"] {
+                fs::write(at(file), "words").unwrap();
+            }
+            let sandbox = Sandbox {
+                hidden: vec![at("hidden")],
+                write: vec![at("own")],
+                ..Sandbox::default()
+            };
+            let d = dir.path().display();
+            let me = std::process::id();
+            let tries = [
+                // A suite's own work, on every version.
+                (
+                    "write",
+                    format!("echo x > {d}/own/new && echo x > /dev/null"),
+                ),
+                (
+                    "move",
+                    format!("mv {d}/own/a/f {d}/own/b/ && rm {d}/own/b/f"),
+                ),
+                ("truncate", format!("truncate -s0 {d}/own/new")),
+                ("read", format!("read -r x < {d}/other/f; [ $x = words ]")),
+                // What none allows.
+                ("write-out", format!("echo x > {d}/other/new")),
+                ("append-out", format!("echo x >> {d}/other/f")),
+                ("read-hidden", format!("read -r x < {d}/hidden/f")),
+                ("move-out", format!("mv {d}/own/new {d}/other/")),
+                // What the older ones lack.
+                (
+                    "truncate-hidden",
+                    format!("perl -e 'truncate(q({d}/hidden/f), 0) or die'"),
+                ),
+                ("signal", format!("kill -0 {me}")),
+            ];
+            let found = succeeding(abi, &sandbox, &tries);
+            let mut expected = vec!["write", "move", "truncate", "read"];
+            expected.extend((abi < 3).then_some("truncate-hidden"));
+            expected.extend((abi < 6).then_some("signal"));
+            assert_eq!(found, expected, "ABI {abi}");
+        }
+    }
+
+    #[test]
+    fn why_there_are_no_mounts_is_said_with_what_to_look_for() {
+        use nix::errno::Errno;
+        for (errno, words) in [
+            (Errno::ENOSPC, "sysctl user.max_user_namespaces"),
+            (Errno::EPERM, "as containers do"),
+            (Errno::EACCES, "apparmor_restrict_unprivileged_userns"),
+            (Errno::EINVAL, "lacks user namespaces"),
+            (Errno::ENOSYS, "mount_setattr"),
+        ] {
+            let said = no_mounts(&io::Error::from(errno));
+            assert!(said.contains(words), "{errno}: {said}");
+        }
     }
 }

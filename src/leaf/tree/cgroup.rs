@@ -240,7 +240,8 @@ mod tests {
     /// Of all that ends a tree this alone asks nobody's pid: whoever is just being started is ended, too.
     #[cfg(target_os = "linux")]
     #[test]
-    #[allow(clippy::disallowed_methods, clippy::print_stderr)] // it starts what is ended, and says when it is skipped
+    // A test runs processes of its own, and says what it is skipped for.
+    #[allow(clippy::disallowed_methods, clippy::print_stderr)]
     fn one_write_ends_all_of_a_group_and_of_the_groups_made_in_it() {
         let launch = LaunchId::random().unwrap();
         let Some(group) = Group::place(&launch).filter(Group::can_be) else {

@@ -61,7 +61,7 @@ fn an_end_that_was_cut_off_is_told_before_anything_is_tried_again() {
             ran.err
         );
         let bailed = Came::of(&scene);
-        std::fs::write(scene.path("sensible"), "").unwrap();
+        std::fs::write(scene.note("sensible"), "").unwrap();
         scene.tdd(&[]).expect(0);
         (bailed, Came::of(&scene))
     };

@@ -89,7 +89,7 @@ fn a_stranger_s_issue_is_not_worked_on_under_ci_and_gets_no_comment() {
 
 #[test]
 fn an_issue_of_a_mebibyte_is_worked_on() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let mut body = "`greet Ann` prints `hello Ann`.\n".to_owned();
     body.push_str(&"All work and no play {\"nonce\": \n".repeat(32 * 1024));
     body.push_str("`bye` prints `bye`.\n");

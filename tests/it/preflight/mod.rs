@@ -14,13 +14,13 @@ use std::fs;
 
 /// A scene whose agent leaves a trace when it is launched: in preflight it never is.
 fn scene() -> Scene {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     watch_launches(&scene);
     scene
 }
 
 fn watch_launches(scene: &Scene) {
-    let text = format!("#!/bin/sh\ntouch '{}'\n", scene.path("launched").display());
+    let text = format!("#!/bin/sh\ntouch '{}'\n", scene.note("launched").display());
     fs::write(scene.path("agent"), text).unwrap();
     executable(&scene.path("agent"));
 }
@@ -49,7 +49,7 @@ fn refused(scene: &Scene, cause: &str, words: &[&str], run: impl FnOnce() -> Ran
         ran = ran.says(word);
     }
     before.is_still(&Picture::of(&scene.repo()));
-    assert!(!scene.path("launched").exists(), "a leaf was launched");
+    assert!(!scene.note("launched").exists(), "a leaf was launched");
     ran
 }
 

@@ -149,7 +149,7 @@ fn something_is_under_way_in_the_checkout() {
 #[test]
 fn a_second_conductor_is_told_who_is_at_work() {
     for here in [&[][..], &["--here"]] {
-        let scene = Scene::unconfined();
+        let scene = Scene::new();
         let blocked = scene.path("blocked");
         scene.agent(&Agent {
             plan: format!("touch '{}'; sleep 1000", blocked.display()),
@@ -264,7 +264,7 @@ fn runtime_files_that_somebody_committed_are_named_and_never_taken_for_the_runs_
 
 #[test]
 fn runtime_files_on_the_base_or_on_the_issue_branch_are_named_too() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.git(&["checkout", "-q", "-b", "side"]);
     std::os::unix::fs::symlink("../tmp", scene.repo().join(".tdd")).unwrap();
     scene.git(&["add", "-f", ".tdd"]);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 #[test]
 fn a_checkout_in_full_use_is_byte_for_byte_what_it_was() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     // The repository ignores .tdd/ itself: the ledger is committed all the same.
     scene.write(".gitignore", ".tdd/\n*.log\n");
     scene.write("kept", "kept\n");
