@@ -2,16 +2,25 @@
 
 use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line, PhaseWord, VERSION};
+use crate::lock;
+use crate::untrusted::whole;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The most that `veri leaf` may tell between two lines of the conductor, in bytes: a file that has grown by more is
 /// somebody else's doing, and is not read into memory.
 const MOST_TOLD: u64 = 16 << 20;
+
+/// The largest file that is taken for a journal, in bytes: a line is a few thousand, a run some hundred lines.
+const LARGEST: u64 = 256 << 20;
+
+/// How long the journal's lock is waited for: it is held for the writing of a line.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The wall clock, as the journal writes it: RFC 3339, UTC, milliseconds.
 pub fn now() -> String {
@@ -82,17 +91,21 @@ impl Journal {
     /// When it cannot be read or written, or a line other than the last is damaged: the error names it.
     pub fn open(path: &Path) -> Result<(Journal, Vec<Line>)> {
         must_be_a_file(path)?;
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
             .open(path)
             .with_context(|| format!("cannot open the journal {}", path.display()))?;
-        file.lock()
-            .with_context(|| format!("cannot lock the journal {}", path.display()))?;
+        take_lock(&file, path)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)
+        (&file)
+            .take(LARGEST + 1)
+            .read_to_end(&mut bytes)
             .with_context(|| format!("cannot read the journal {}", path.display()))?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(no_journal(path).into());
+        }
         let mut torn = None;
         let whole = bytes
             .iter()
@@ -143,11 +156,18 @@ impl Journal {
     ) -> Result<Line> {
         let path = self.path.clone();
         let what = || format!("cannot write to the journal {}", path.display());
-        self.file.lock().with_context(what)?;
-        if self.copy.is_some() && !self.is_as_written().with_context(what)? {
+        let is_as_written = match &self.copy {
+            None => take_lock(&self.file, &path).map(|()| true)?,
+            // A lock that is not given back is one more way to spoil it.
+            Some(_) => {
+                let free = lock::lock_in_time(&self.file, PATIENCE).with_context(what)?;
+                free && self.is_as_written().with_context(what)?
+            }
+        };
+        if !is_as_written {
             self.replace_file().with_context(what)?;
             self.put_back = true;
-            self.file.lock().with_context(what)?;
+            take_lock(&self.file, &path)?;
         }
         let result = self.append_locked(source, subject, event, fields);
         let unlocked = self.file.unlock();
@@ -305,14 +325,33 @@ fn must_be_a_file(path: &Path) -> Result<()> {
     if is_file(path) || std::fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
-    Err(Bail::new(
+    Err(no_journal(path).into())
+}
+
+fn no_journal(path: &Path) -> Bail {
+    Bail::new(
         Cause::StorageFailed,
         format!(
-            "the journal {} is no file; move away what stands there, and the run goes on from the ledger alone.",
+            "the journal {} is no file, or larger than any run's; move away what stands there, and the run goes on \
+             from the ledger alone.",
             path.display()
         ),
     )
-    .into())
+}
+
+/// Locks the journal for the writing of a line or the reading of all of them, which nobody does for long.
+fn take_lock(file: &File, path: &Path) -> Result<()> {
+    let taken = lock::lock_in_time(file, PATIENCE);
+    if taken.with_context(|| format!("cannot lock the journal {}", path.display()))? {
+        return Ok(());
+    }
+    let said = format!(
+        "the journal {} has been locked for {} seconds by {}, which no veri does: end it, then run again.",
+        path.display(),
+        PATIENCE.as_secs(),
+        lock::holder_of(file)
+    );
+    Err(Bail::new(Cause::StorageFailed, said).into())
 }
 
 /// Removes what cannot be replaced by a file.
@@ -338,9 +377,9 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// # Errors
 /// When it cannot be read, or a line other than the last is damaged.
 pub fn read(path: &Path) -> Result<Vec<Line>> {
-    must_be_a_file(path)?;
-    let mut bytes = std::fs::read(path)
-        .with_context(|| format!("cannot read the journal {}", path.display()))?;
+    let mut bytes = whole(path, LARGEST)
+        .with_context(|| format!("cannot read the journal {}", path.display()))?
+        .ok_or_else(|| no_journal(path))?;
     let whole = bytes
         .iter()
         .rposition(|b| *b == b'\n')

@@ -6,10 +6,12 @@
 
 use crate::cause::{Bail, Cause};
 use anyhow::Context;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long one is waited for that has not said who it is: somebody's look at whether the lock is held (`veri status`)
 /// holds it for an instant, and a program that has just taken it is about to say.
 const GLANCE: Duration = Duration::from_millis(500);
+
+/// The most that is read of the kernel's table of locks, in bytes.
+const LOCKS: u64 = 16 << 20;
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -57,7 +62,7 @@ impl LockInfo {
             && i32::try_from(self.pid).is_ok_and(|pid| {
                 pid > 0
                     && nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None)
-                        == Err(nix::errno::Errno::ESRCH)
+                        == Err(Errno::ESRCH)
             })
     }
 }
@@ -126,6 +131,46 @@ impl Drop for Locked {
     }
 }
 
+/// Locks an open file for this process alone, which gives it back by `unlock`; false when somebody else has held it all
+/// the time that was to be waited.
+pub(crate) fn lock_in_time(file: &File, patience: Duration) -> io::Result<bool> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= patience => return Ok(false),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+    }
+}
+
+/// Who has locked a file, in words, as far as the kernel tells (Linux).
+pub(crate) fn holder_of(file: &File) -> String {
+    let found = || {
+        let inode = format!(":{}", file.metadata().ok()?.ino());
+        let mut locks = String::new();
+        let table = File::open("/proc/locks").ok()?;
+        table.take(LOCKS).read_to_string(&mut locks).ok()?;
+        // `1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> …`; those that wait have an arrow (proc_locks(5)).
+        let pid = locks.lines().find_map(|line| {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            match words[..] {
+                [_, "FLOCK", _, _, pid, at, ..] if at.ends_with(&inode) => Some(pid.to_owned()),
+                _ => None,
+            }
+        })?;
+        let mut name = String::new();
+        let comm = File::open(format!("/proc/{pid}/comm")).ok();
+        let _ = comm.map(|comm| comm.take(64).read_to_string(&mut name));
+        Some(match name.trim() {
+            "" => format!("process {pid}, or one that it started"),
+            name => format!("process {pid} ({})", name.escape_debug()),
+        })
+    };
+    found().unwrap_or_else(|| "another process".to_owned())
+}
+
 /// A held lock; given back when this goes away, and by the kernel when the program dies in any way.
 ///
 /// The file is close-on-exec: no child of the holder keeps the lock alive.
@@ -178,8 +223,28 @@ impl Lock {
 
     /// Whether somebody holds the lock. A file that is not there or cannot be opened is not held.
     pub fn is_held(path: &Path) -> bool {
-        path.is_file()
-            && File::open(path).is_ok_and(|file| matches!(Locked::shared(file), Ok(None)))
+        is_held(path).unwrap_or(false)
+    }
+}
+
+/// Whether somebody holds the lock of a file alone. It is looked at for an instant, by which other lookers are not
+/// disturbed. Nobody holds what is not there or is no file, and a pipe in its place is not waited at.
+///
+/// # Errors
+/// When the file is there and cannot be opened or locked.
+pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
+    let options = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(options.bits())
+        .open(path);
+    match opened {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        // A socket, or a device that is not there.
+        Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => Ok(false),
+        Err(e) => Err(e),
+        Ok(file) if !file.metadata()?.is_file() => Ok(false),
+        Ok(file) => Ok(Locked::shared(file)?.is_none()),
     }
 }
 

@@ -1,33 +1,29 @@
 //! Short tool calls (git, hooks, probes): a process group of their own, a deadline, and a sweep.
 //!
 //! Leaves, suites and setup run under `leaf/` instead, which outlives the conductor.
+//!
+//! - `call`: one call while it runs
+//! - `group`: its processes
+//! - `pipes`, `stream`: what it is given, and what it says
+//! - `ear`: how long it has run, and whether it shall end
 
+mod call;
 mod ear;
+mod group;
+mod pipes;
 mod stream;
 
 pub use self::ear::{Listening, listen};
-use self::ear::{Spent, asked_to_end};
-use self::stream::Stream;
 use crate::leaf::{self, LaunchId};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 /// How long a tool call may take unless the caller says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
-
-/// How long a call that is asked to end has until it is made to.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// How long pipes that a background child of an ended tool holds open are still read.
-const LINGER: Duration = Duration::from_millis(50);
 
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +53,9 @@ impl ToolOutput {
         self.end == ToolEnd::Code(0)
     }
 
+    /// Whether nobody killed it, or what it waited for: git and shells then end with 128 and the signal's number.
     fn is_its_own_end(&self) -> bool {
-        matches!(self.end, ToolEnd::Code(_))
+        matches!(self.end, ToolEnd::Code(code) if code <= 128)
     }
 
     /// Standard output as text, without the last newline; bytes that are not UTF-8 are replaced.
@@ -83,7 +80,7 @@ pub struct Tool {
     deadline: Duration,
     kept: Option<usize>,
     sweeping: bool,
-    cut_off: Option<Box<dyn FnOnce() -> String>>,
+    afterwards: Option<Box<dyn FnOnce(bool) -> String>>,
 }
 
 impl Tool {
@@ -100,7 +97,7 @@ impl Tool {
             deadline: DEFAULT_DEADLINE,
             kept: None,
             sweeping: false,
-            cut_off: None,
+            afterwards: None,
         }
     }
 
@@ -167,10 +164,10 @@ impl Tool {
         self
     }
 
-    /// Does this when the call was killed, by its deadline or by anybody, and nothing of its group lives any more; what
-    /// it says is added to the call's standard error.
-    pub fn if_cut_off(mut self, act: impl FnOnce() -> String + 'static) -> Tool {
-        self.cut_off = Some(Box::new(act));
+    /// Does this when nothing of the call's group lives any more; `act` is told whether it, or what it waited for, was
+    /// killed, by its deadline or by anybody. What it says is added to the call's standard error.
+    pub fn afterwards(mut self, act: impl FnOnce(bool) -> String + 'static) -> Tool {
+        self.afterwards = Some(Box::new(act));
         self
     }
 
@@ -187,182 +184,26 @@ impl Tool {
         if let Some(launch) = &launch {
             self.command.env(leaf::LAUNCH_VAR, launch.as_str());
         }
-        let cut_off = self.cut_off.take();
-        let mut result = self.run_in_group();
+        let afterwards = self.afterwards.take();
+        let stdin = self.stdin.take();
+        let mut result = call::run(&mut self.command, stdin, self.deadline, self.kept);
         if let Some(launch) = &launch {
             leaf::sweep_launch(launch);
         }
-        if let Some(act) = cut_off.filter(|_| !result.as_ref().is_ok_and(|o| o.is_its_own_end())) {
-            let said = act();
+        if let Some(act) = afterwards {
+            let said = act(!result.as_ref().is_ok_and(|o| o.is_its_own_end()));
             if let Ok(out) = &mut result {
                 out.stderr.extend_from_slice(said.as_bytes());
             }
         }
         result
     }
-
-    fn run_in_group(mut self) -> io::Result<ToolOutput> {
-        let stdin = if self.stdin.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        };
-        self.command
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = self.command.spawn()?;
-        let writer = self.stdin.take().and_then(|bytes| {
-            let mut pipe = child.stdin.take()?;
-            // A tool that does not read its input closes the pipe: that is its own business.
-            Some(std::thread::spawn(move || drop(pipe.write_all(&bytes))))
-        });
-        let group = Group(Pid::from_raw(child.id() as i32));
-        let result = collect(&mut child, &group, self.deadline, self.kept);
-        drop(group);
-        if let Some(writer) = writer {
-            // The group is gone, so the pipe is broken and the writer ends.
-            drop(writer.join());
-        }
-        result
-    }
-}
-
-/// A process group that is ended when this goes away.
-struct Group(Pid);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // ESRCH: nothing was left. The leader may be reaped already, but a group id is not reused while
-        // any member lives, and with no member the call fails.
-        let _ = killpg(self.0, Signal::SIGKILL);
-    }
-}
-
-/// Keeps a call's deadline, and ends it when that is asked for.
-struct Watch<'a> {
-    group: &'a Group,
-    spent: Spent,
-    limit: Duration,
-    timed_out: bool,
-    /// When it is made to end that was asked to.
-    killed_at: Option<Duration>,
-}
-
-impl Watch<'_> {
-    fn new(group: &Group, limit: Duration) -> Watch<'_> {
-        Watch {
-            group,
-            spent: Spent::from_now(),
-            limit,
-            timed_out: false,
-            killed_at: None,
-        }
-    }
-
-    fn look(&mut self) {
-        let spent = self.spent.by_now();
-        if !self.timed_out && spent > self.limit {
-            self.timed_out = true;
-            let _ = killpg(self.group.0, Signal::SIGKILL);
-        }
-        if self.killed_at.is_some_and(|at| spent > at) {
-            let _ = killpg(self.group.0, Signal::SIGKILL);
-        }
-        if asked_to_end() {
-            self.killed_at = Some(spent + GRACE);
-            let _ = killpg(self.group.0, Signal::SIGTERM);
-        }
-    }
-}
-
-fn collect(
-    child: &mut Child,
-    group: &Group,
-    limit: Duration,
-    kept: Option<usize>,
-) -> io::Result<ToolOutput> {
-    let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(io::Error::other("a child without pipes"));
-    };
-    let mut watch = Watch::new(group, limit);
-    let (mut stdout, mut stderr) = (Stream::new(kept), Stream::new(kept));
-    let (mut out_open, mut err_open) = (true, true);
-    let mut ended_at: Option<Instant> = None;
-    while out_open || err_open {
-        let mut fds = Vec::with_capacity(2);
-        if out_open {
-            fds.push(PollFd::new(out.as_fd(), PollFlags::POLLIN));
-        }
-        if err_open {
-            fds.push(PollFd::new(err.as_fd(), PollFlags::POLLIN));
-        }
-        match poll(&mut fds, PollTimeout::from(20u8)) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-        let ready: Vec<bool> = fds
-            .iter()
-            .map(|f| f.revents().is_some_and(|r| !r.is_empty()))
-            .collect();
-        drop(fds);
-        let mut ready = ready.into_iter();
-        let mut read_any = false;
-        if out_open && ready.next() == Some(true) {
-            out_open = read_some(&mut out, &mut stdout)?;
-            read_any = true;
-        }
-        if err_open && ready.next() == Some(true) {
-            err_open = read_some(&mut err, &mut stderr)?;
-            read_any = true;
-        }
-        watch.look();
-        if !read_any {
-            if ended_at.is_none() && child.try_wait()?.is_some() {
-                ended_at = Some(Instant::now());
-            }
-            if ended_at.is_some_and(|at| at.elapsed() > LINGER) {
-                break;
-            }
-        }
-    }
-    // Both pipes may be closed by a program that goes on: the deadline still holds.
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        watch.look();
-        std::thread::sleep(Duration::from_micros(200));
-    };
-    let end = match (watch.timed_out, status.code(), status.signal()) {
-        (true, _, _) => ToolEnd::TimedOut,
-        (_, Some(code), _) => ToolEnd::Code(code),
-        (_, _, Some(signal)) => ToolEnd::Signal(signal),
-        _ => ToolEnd::Signal(0),
-    };
-    Ok(ToolOutput {
-        end,
-        stdout: stdout.into_bytes(),
-        stderr: stderr.into_bytes(),
-    })
-}
-
-fn read_some(from: &mut impl Read, to: &mut Stream) -> io::Result<bool> {
-    let mut buffer = [0u8; 16 * 1024];
-    match from.read(&mut buffer) {
-        Ok(0) => Ok(false),
-        Ok(n) => {
-            to.take(&buffer[..n])?;
-            Ok(true)
-        }
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(true),
-        Err(e) => Err(e),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn output_of_both_streams_and_the_code_come_back() {
@@ -439,6 +280,49 @@ mod tests {
             .unwrap();
         assert_eq!(out.stdout_text(), "done");
         assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_background_child_that_writes_without_end_does_not_hold_the_call() {
+        let out = Tool::new("sh")
+            .args(["-c", "yes & echo done >&2"])
+            .keep_at_most(1000)
+            .deadline(Duration::from_secs(30))
+            .run()
+            .unwrap();
+        assert_eq!(
+            (out.end, out.stderr_text().as_str()),
+            (ToolEnd::Code(0), "done")
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn input_that_a_daemon_holds_and_does_not_read_does_not_hold_the_call() {
+        let started = Instant::now();
+        let out = Tool::new("sh")
+            .args([
+                "-c",
+                "exec 3<&0; setsid sleep 60 <&3 >&- 2>&- 3<&- & echo done",
+            ])
+            .stdin(vec![b'x'; 1 << 20])
+            .sweeping()
+            .run()
+            .unwrap();
+        assert_eq!(out.stdout_text(), "done");
+        assert!(started.elapsed() < Duration::from_secs(50));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_call_that_cannot_be_heard_to_its_end_leaves_no_process_that_nobody_reaps() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid = dir.path().join("pid");
+        let text = "echo $$ >\"$PID\"; exec yes";
+        let heard = Tool::new("sh").args(["-c", text]).env("PID", &pid).run();
+        assert!(heard.is_err(), "more than is held");
+        let pid = std::fs::read_to_string(&pid).unwrap();
+        assert!(!Path::new("/proc").join(pid.trim()).exists());
     }
 
     #[test]

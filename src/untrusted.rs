@@ -45,6 +45,26 @@ pub fn whole(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= max).then_some(bytes))
 }
 
+/// All of a file that a person names or has put there: as [`whole`], but links are followed.
+///
+/// # Errors
+/// When it is not there (`NotFound`), cannot be opened or read, is not a regular file, or is longer than `max` bytes.
+pub fn given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let Some((file, length)) = open_as(path, flags).or_else(no_file)? else {
+        return Err(io::Error::other("it is not a regular file"));
+    };
+    let mut bytes = Vec::new();
+    if length <= max {
+        file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    }
+    if length.max(bytes.len() as u64) > max {
+        let said = format!("it is larger than {max} bytes");
+        return Err(io::Error::other(said));
+    }
+    Ok(bytes)
+}
+
 /// Copies the last `max` bytes of a file, as [`tail`] reads, after a line that says how many before them are missing, if
 /// any are; holds none of it in memory.
 ///
@@ -71,20 +91,27 @@ fn no_file<T>(error: io::Error) -> io::Result<Option<T>> {
     }
 }
 
-/// The hash of a file of any length; None when it is a link, a folder, a pipe or a device.
+/// The hash of a file; None when it is a link, a folder, a pipe or a device, or longer than `max` bytes.
 ///
 /// # Errors
 /// As [`whole`].
-pub fn hash(path: &Path) -> io::Result<Option<String>> {
+pub fn hash(path: &Path, max: u64) -> io::Result<Option<String>> {
     let opened = open(path).or_else(no_file)?;
     opened
-        .map(|(mut file, _)| hash::of_reader(&mut file))
+        .filter(|(_, length)| *length <= max)
+        .map(|(file, _)| hash::of_reader(&mut file.take(max)))
         .transpose()
 }
 
 /// Opens a file, following no link and waiting for nobody; gives its length, too. None for what is no regular file.
 fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    open_as(
+        path,
+        OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC,
+    )
+}
+
+fn open_as(path: &Path, flags: OFlag) -> io::Result<Option<(File, u64)>> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits())
@@ -223,6 +250,24 @@ mod tests {
         assert_eq!(tail(&path, 0).unwrap(), (vec![], true));
         assert_eq!(whole(&path, 10).unwrap(), Some(b"0123456789".to_vec()));
         assert_eq!(whole(&path, 9).unwrap(), None);
+    }
+
+    #[test]
+    fn what_a_person_names_may_be_a_link_and_has_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "0123456789").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        File::create(at("huge")).unwrap().set_len(2 << 40).unwrap();
+        assert_eq!(given(&at("link"), 10).unwrap(), b"0123456789");
+        let refused = |name: &str| given(&at(name), 9).unwrap_err();
+        assert!(refused("link").to_string().contains("larger than 9"));
+        assert!(refused("huge").to_string().contains("larger than 9"));
+        assert!(refused("pipe").to_string().contains("not a regular file"));
+        assert!(refused(".").to_string().contains("not a regular file"));
+        assert_eq!(refused("none").kind(), io::ErrorKind::NotFound);
+        assert_eq!(hash(&at("huge"), 10).unwrap(), None);
     }
 
     #[test]

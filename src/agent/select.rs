@@ -6,6 +6,7 @@ use anyhow::Context;
 use nix::unistd::{AccessFlags, access};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::{self, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -212,13 +213,15 @@ impl Origin<'_> {
     /// Copies by content: the name carries a hash, and the copy is put in place whole, also over one that was tampered with or
     /// is being run.
     fn copy(&self, real: &Path) -> anyhow::Result<PathBuf> {
-        let content = fs::read(real)?;
-        let mut name = OsString::from(format!("{:.12}-", crate::hash::of(&content)));
+        let mut program = fs::File::open(real)?;
+        let hash = crate::hash::of_reader(&mut program)?;
+        program.rewind()?;
+        let mut name = OsString::from(format!("{hash:.12}-"));
         name.push(real.file_name().unwrap_or_default());
         fs::create_dir_all(self.aside)?;
         let copy = self.aside.join(name);
         let file = tempfile::NamedTempFile::new_in(self.aside)?;
-        fs::write(file.path(), &content)?;
+        io::copy(&mut program, &mut file.as_file())?;
         fs::set_permissions(file.path(), fs::metadata(real)?.permissions())?;
         // The handle that is open for writing goes first: a program with a writer cannot be run (ETXTBSY).
         file.into_temp_path().persist(&copy)?;

@@ -2,6 +2,7 @@
 //! developer's.
 
 use crate::check::tree::{self, Flat, LINK, SUBMODULE, show};
+use crate::git;
 use crate::suite::paths::{TestKind, TestPaths};
 use git2::{Oid, Repository};
 use serde::{Deserialize, Serialize};
@@ -86,11 +87,7 @@ pub fn any_phase(repo: &Repository, ask: &AnyAsk<'_>) -> anyhow::Result<Vec<Find
         }
         let content = tree::content(repo, *entry)?;
         if content.len() as u64 > ask.max_file_bytes {
-            let message = format!(
-                "{name}: {} bytes, more than the {} of limits.max_file_mib; remove it, or have git ignore it",
-                content.len(),
-                ask.max_file_bytes
-            );
+            let message = git::too_large(&name, content.len() as u64, ask.max_file_bytes);
             found(FindingKind::TooLarge, message);
             continue;
         }

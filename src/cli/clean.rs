@@ -1,17 +1,19 @@
 //! `veri clean`: remove worktrees and grounds that are done, and say what the rest takes.
 
 use super::whereabouts::{Place, here, places};
-use crate::conductor::{end_left_services, kept_stem, quoted};
+use crate::conductor::{debris_file, end_left_services, kept_stem, quoted};
 use crate::config::Env;
 use crate::event::Kind;
 use crate::git::{Repo, WorkTree, tree};
 use crate::ground::disk;
 use crate::leaf::{self, End, Records};
+use crate::ledger;
 use crate::lock::{Lock, LockInfo};
+use crate::untrusted::whole;
 use crate::{exit, journal};
 use anyhow::Result;
 use clap::Args;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `veri clean`.
@@ -204,12 +206,18 @@ fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Resul
         )?;
     }
     let ledger = place.tdd().join(format!("issue-{}.md", place.issue));
-    let edited = ledger.is_file() && std::fs::read(&ledger)? != committed(&tree, place.issue)?;
+    let committed = committed(&tree, place.issue)?;
+    let held = whole(&ledger, ledger::LARGEST).or_else(|e| match e.kind() {
+        ErrorKind::NotFound => Ok(None),
+        _ => Err(e),
+    })?;
+    let edited = held.is_some_and(|held| held != committed);
     for (what, file, extension) in [
         ("edited ledger", ledger, "md"),
         ("journal", place.journal(), "jsonl"),
     ] {
-        if !file.is_file() || extension == "md" && !edited {
+        let about = std::fs::symlink_metadata(&file);
+        if !about.is_ok_and(|about| about.is_file()) || extension == "md" && !edited {
             continue;
         }
         let kept = keep(home, place.issue, &file, extension)?;
@@ -220,10 +228,16 @@ fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Resul
             kept.display()
         )?;
     }
-    // First the copy: without its journal it would bring back what is over.
-    match std::fs::remove_file(tree.journal_copy()) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
-        _ => {}
+    // First the copy: without its journal it would bring back what is over. What the suite left in the tree goes with it.
+    let debris = debris_file(home, place.issue);
+    for own in [tree.journal_copy(), debris] {
+        match std::fs::remove_file(own) {
+            // A folder in its place is nobody's record.
+            Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {
+                return Err(e.into());
+            }
+            _ => {}
+        }
     }
     tree.remove()
 }

@@ -1,8 +1,9 @@
-//! `veri doctor --test-cmd`: the test command that a repository's files suggest.
+//! `veri doctor`: what this machine gives a run; `--test-cmd`: the test command that a repository's files suggest.
 
 use crate::exit;
 use crate::git::Repo;
 use crate::ground::project::Project;
+use crate::leaf::{Offer, probe_sandbox, reach};
 use crate::suite::detect::{Detection, detect};
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -12,17 +13,38 @@ use std::path::Path;
 #[derive(Debug, clap::Args)]
 pub struct DoctorCommand {
     /// Print the test command that the repository's files suggest; exit 3 when none or several do
-    #[arg(long, required = true)]
+    #[arg(long)]
     test_cmd: bool,
 }
 
 impl DoctorCommand {
     pub(super) fn run(self, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-        let result = std::env::current_dir()
-            .context("reading the current folder")
-            .and_then(|folder| test_command(&folder, out, err));
+        let result = match self.test_cmd {
+            true => std::env::current_dir()
+                .context("reading the current folder")
+                .and_then(|folder| test_command(&folder, out, err)),
+            false => machine(out),
+        };
         super::report(result, err)
     }
+}
+
+/// Says by what leaves are ended and confined on this machine.
+fn machine(out: &mut dyn Write) -> Result<u8> {
+    writeln!(out, "processes: {}", reach())?;
+    // Any folder shows whether a leaf can have mounts of its own.
+    let (with, without) = match probe_sandbox(&[std::env::temp_dir()]) {
+        Offer::Landlock(confined) => (
+            format!("Landlock ABI {}", confined.landlock),
+            confined.without,
+        ),
+        Offer::Nothing(why) => ("none".to_owned(), vec![why]),
+    };
+    match without.is_empty() {
+        true => writeln!(out, "sandbox: {with}")?,
+        false => writeln!(out, "sandbox: {with}; not here: {}", without.join("; "))?,
+    }
+    Ok(exit::DONE)
 }
 
 /// Detects the test command of the commit that is checked out in `folder`.

@@ -5,15 +5,20 @@ use crate::conductor::stop;
 use crate::config::Env;
 use crate::exit;
 use crate::leaf::{
-    self, AlreadyRunning, BadName, End, KillWhy, Killed, LaunchId, Means, Records, Sign, Spec,
-    Stands, Watch,
+    self, AlreadyRunning, BadName, End, KillWhy, LaunchId, Means, Records, Sign, Spec, Stands,
+    Watch,
 };
 use crate::role::StopMode;
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The wall time of a leaf when neither the command line nor `VERI_TIMEOUT` says, in seconds.
@@ -111,11 +116,16 @@ impl LeafCommand {
         match self.action {
             Action::Run(launch) => {
                 leaf::take_in_orphans();
+                let mut signals = as_first_process(|| Ok(Signals::new([SIGINT, SIGTERM])?))?;
                 let Some(mut running) = launch.start(&records, env, telling.as_ref())? else {
                     return Ok(exit::PLUMBING_UNREADABLE);
                 };
                 let name = running.name().to_owned();
-                let end = running.wait(None, &mut || asked_to_end(&records))?;
+                let end = running.wait(None, &mut || {
+                    let told = signals.as_mut().is_some_and(|s| s.pending().count() > 0);
+                    told.then_some(KillWhy::Stop)
+                        .or_else(|| asked_to_end(&records))
+                })?;
                 if let Some(telling) = &telling {
                     telling.exit(&records, &name, running.launch(), &end)?;
                 }
@@ -129,6 +139,7 @@ impl LeafCommand {
                 Ok(exit::DONE)
             }
             Action::Wait { name, max_seconds } => {
+                as_first_process(ended_by_signals)?;
                 let limit = max_seconds.map(Duration::from_secs);
                 let tick = &mut || asked_to_end(&records);
                 match leaf::settle_newest(&records, &name, limit, tick)? {
@@ -154,14 +165,13 @@ impl LeafCommand {
                 }
                 Ok(exit::DONE)
             }
-            Action::Kill { name } => match leaf::kill(&records, &name, KillWhy::Stop)? {
-                Killed::NotRunning => {
+            Action::Kill { name } => match leaf::end(&records, &name, KillWhy::Stop, None)? {
+                None => {
                     let dir = records.dir().display();
                     say(&format!("veri leaf: no launch of {name} is alive in {dir}"));
                     Ok(exit::PLUMBING_NOTHING)
                 }
-                Killed::Asked(launch) => {
-                    let end = leaf::settle(&records, &name, &launch, None, &mut || None)?;
+                Some(end) => {
                     tell(&name, &end);
                     Ok(exit::DONE)
                 }
@@ -211,9 +221,7 @@ impl Launch {
         }
         leaf::start(records, &spec).map(Some)
     }
-}
 
-impl Launch {
     /// None where nothing but the wall time is asked for.
     fn watch(&self) -> Option<Watch> {
         let sign = |result: &Stands| Sign {
@@ -229,6 +237,22 @@ impl Launch {
         };
         (watch != Watch::default()).then_some(watch)
     }
+}
+
+/// The first process of a container hears no signal that it has no handler for, and nothing outlives it: what a signal does
+/// anywhere else by itself has to be done.
+fn as_first_process<T>(act: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<Option<T>> {
+    let first = std::process::id() == 1;
+    first.then(act).transpose().context("cannot hear signals")
+}
+
+/// Has the usual signals end this program at once.
+fn ended_by_signals() -> anyhow::Result<()> {
+    let always = Arc::new(AtomicBool::new(true));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&always))?;
+    }
+    Ok(())
 }
 
 fn default_timeout(env: &Env) -> anyhow::Result<u64> {
@@ -278,5 +302,6 @@ fn say(line: &str) {
 }
 
 fn print(text: &str) {
+    // Who does not read it has no use for it.
     let _ = io::stdout().write_all(text.as_bytes());
 }

@@ -2,14 +2,13 @@
 
 use crate::answer::clip;
 use crate::exit;
-use crate::ledger::Ledger;
+use crate::ledger::{LARGEST, Ledger};
 use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read as a ledger, in bytes.
-const SIZE_MAX: u64 = 8 * 1024 * 1024;
 
 /// Read a ledger, or tick a step of it.
 #[derive(Debug, clap::Args)]
@@ -101,10 +100,10 @@ impl Action {
 
 fn read(file: &Path) -> anyhow::Result<Ledger> {
     let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|open| open.take(SIZE_MAX + 1).read_to_end(&mut bytes));
+    let read = File::open(file).and_then(|open| open.take(LARGEST + 1).read_to_end(&mut bytes));
     read.with_context(|| format!("cannot read the ledger {}", named(file)))?;
-    if bytes.len() as u64 > SIZE_MAX {
-        bail!("{} is larger than {SIZE_MAX} bytes: no ledger", named(file));
+    if bytes.len() as u64 > LARGEST {
+        bail!("{} is larger than {LARGEST} bytes: no ledger", named(file));
     }
     Ledger::parse(&bytes).with_context(|| named(file))
 }

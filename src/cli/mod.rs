@@ -59,7 +59,7 @@ enum Command {
     Clean(clean::CleanCommand),
     /// Unfinished work that was put aside
     Discarded(discarded::DiscardedCommand),
-    /// What veri makes of this repository: so far, its test command (--test-cmd)
+    /// What this machine gives a run, and what veri makes of this repository (--test-cmd)
     Doctor(doctor::DoctorCommand),
     /// Plumbing: supervise one leaf
     Leaf(leaf::LeafCommand),

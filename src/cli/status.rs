@@ -5,8 +5,9 @@ use super::console::{Console, Style};
 use super::whereabouts::{Place, here, places};
 use crate::config::Env;
 use crate::event::{Kind, Line};
-use crate::ledger::Ledger;
+use crate::ledger::{self, Ledger};
 use crate::lock::Lock;
+use crate::untrusted::whole;
 use crate::{exit, journal};
 use anyhow::Result;
 use clap::Args;
@@ -125,9 +126,8 @@ fn standing(place: &Place) -> Result<Standing> {
     };
     let lines: Vec<&Line> = all.iter().filter(|l| l.issue == place.issue).collect();
     let ledger = place.tdd().join(format!("issue-{}.md", place.issue));
-    let ledger = ledger
-        .is_file()
-        .then(|| std::fs::read(ledger).ok())
+    let ledger = whole(&ledger, ledger::LARGEST)
+        .ok()
         .flatten()
         .and_then(|bytes| Ledger::parse(&bytes).ok());
     // Of a run in the checkout, the ledger is gone when another branch is checked out: then what it was read as last.

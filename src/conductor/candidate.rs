@@ -17,13 +17,20 @@ impl Run<'_> {
         let findings = self.findings();
         let mut reasons = findings.clone();
         let ledger = self.ledger_file()?;
-        let hook = match self.tree.pre_commit(self.settings.hook_deadline()) {
-            Err(error) if error.is::<CannotStage>() => {
-                // No hook can look at it either.
-                reasons.push(format!("{error:#}"));
-                Hook::None
-            }
-            other => other?,
+        let debris = self.untracked(&self.ready()?.debris)?;
+        let large = self.tree.too_large(&debris)?;
+        let fits = large.is_empty();
+        reasons.extend(large);
+        let hook = match fits {
+            // No hook can look at what cannot be staged either.
+            false => Hook::None,
+            true => match self.tree.pre_commit(self.settings.hook_deadline()) {
+                Err(error) if error.is::<CannotStage>() => {
+                    reasons.push(format!("{error:#}"));
+                    Hook::None
+                }
+                other => other?,
+            },
         };
         // Kept where it says the same: it is put back here, and done again at the commit. A hook may run code of
         // the candidate, so anything else is nobody's to decide but a person's.
@@ -57,19 +64,25 @@ impl Run<'_> {
                 self.settings.hook_deadline().as_secs()
             )),
         }
-        let taken = match self.take_candidate() {
-            Err(error) if error.is::<CannotStage>() => {
+        let taken = match fits.then(|| self.take_candidate()) {
+            Some(Err(error)) if error.is::<CannotStage>() => {
                 let words = format!("{error:#}");
                 if !reasons.contains(&words) {
                     reasons.push(words);
                 }
+                None
+            }
+            other => other.transpose()?,
+        };
+        let taken = match taken {
+            Some(taken) => taken,
+            None => {
                 let whole = self.tree.salvage()?;
                 Taken {
                     candidate: whole,
                     whole,
                 }
             }
-            other => other?,
         };
         let tree = taken.candidate;
         let refs = self.tree.refs(self.issue_number);

@@ -7,16 +7,13 @@ use super::record::Entry;
 use super::run::Run;
 use crate::event::{Kind, Line};
 use crate::git::{Guard, tree};
-use crate::ledger::Ledger;
+use crate::ledger::{self, Ledger};
 use crate::machine::{Stage, Work};
 use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use serde_json::json;
 use std::io::ErrorKind;
-
-/// The largest file that is taken for a ledger, in bytes.
-const LARGEST_LEDGER: u64 = 64 << 20;
 
 impl Run<'_> {
     /// Undoes a leaf's change of the ledger, a person's edit from before its launch kept. While something else
@@ -175,7 +172,7 @@ impl Run<'_> {
     /// The ledger in the working tree; None where there is none, or something else in its place.
     pub(super) fn ledger_file(&self) -> Result<Option<Vec<u8>>> {
         let path = self.tree.path().join(self.ledger_path());
-        match whole(&path, LARGEST_LEDGER) {
+        match whole(&path, ledger::LARGEST) {
             Ok(bytes) => Ok(bytes),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),

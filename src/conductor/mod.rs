@@ -33,6 +33,7 @@ mod whose;
 mod tests;
 
 pub use again::{quoted, resume_command};
+pub use proving::debris_file;
 pub use proving::services::end_left as end_left_services;
 pub use start::kept_stem;
 pub use stopping::stop;

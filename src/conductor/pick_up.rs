@@ -216,8 +216,7 @@ impl Run<'_> {
             }
             let said = format!("a leaf that no journal knows is ended: {name}");
             self.say(Kind::Resume, said)?;
-            leaf::kill(&records, name, KillWhy::Stop)?;
-            leaf::settle_newest(&records, name, None, &mut || None)?;
+            leaf::end(&records, name, KillWhy::Stop, None)?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use crate::forge::{
 use crate::git::{Base, BaseAsk, Relation, issue_branch_name, tree};
 use crate::ground::project::Project;
 use crate::ground::{Ground, Kind as GroundKind};
+use crate::leaf;
 use crate::ledger::Ledger;
 use crate::machine::Event;
 use crate::prompt::Templates;
@@ -51,6 +52,7 @@ impl Run<'_> {
         }
         let (test_command, tests_from) = self.find_test_command(&start)?; // 6
         let agents = self.find_agents()?; // 7
+        self.say_what_is_not_reached()?;
         let sandbox = self.find_sandbox()?;
         self.probe_commits(&start)?; // 8
         let (templates, skill) = self.take_snapshot(&start.base)?; // 9
@@ -114,6 +116,16 @@ impl Run<'_> {
             },
             fields,
         ))
+    }
+
+    /// Says once in a run by what little the processes of its leaves are ended, where something is missing.
+    fn say_what_is_not_reached(&mut self) -> Result<()> {
+        let reach = leaf::reach();
+        let said = format!("what agents and suites start is ended by: {reach}");
+        if !reach.is_whole() && !self.lines.iter().any(|l| l.text("said") == said) {
+            self.say(Kind::Preflight, said)?;
+        }
+        Ok(())
     }
 
     /// 3. `--here` needs a clean checkout; otherwise uncommitted changes are only not part of the run.

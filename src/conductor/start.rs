@@ -21,6 +21,7 @@ use crate::leaf::{LAUNCH_VAR, LaunchId};
 use crate::lock::{Lock, LockInfo};
 use crate::machine::{Effect, Event, State, next};
 use crate::plan::{self, Plan};
+use crate::untrusted::given;
 use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -116,7 +117,7 @@ fn try_open<'a>(
         IssueArg::File(path) => {
             let settings = Settings::of(ask, files()?);
             let forge = open_forge(&settings, &repo)?;
-            let markdown = std::fs::read(path).map_err(|e| {
+            let markdown = given(path, GIVEN).map_err(|e| {
                 Bail::needs_user(format!(
                     "The issue file {} cannot be read: {e}.",
                     path.display()
@@ -202,6 +203,7 @@ fn try_open<'a>(
         .with_own_files(known_own)
         .with_own_files(own_files(&repo, &settings, ask))
         .with_remote(settings.remote())
+        .with_max_file(settings.max_file_bytes())
         .with_kept(kept_stem(&home, &tree_path, issue_number, ask.here));
     std::fs::create_dir_all(home.join("work"))
         .with_context(|| format!("cannot make the folder {}", home.join("work").display()))?;
@@ -340,10 +342,14 @@ fn replay(lines: &[Line]) -> Result<(State, Vec<Effect>)> {
     Ok((state, effects))
 }
 
+/// The most that is read of an issue or a plan that a person names, in bytes.
+const GIVEN: u64 = 16 << 20;
+
 fn read_plan(path: &Path) -> Result<Plan> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Bail::needs_user(format!("The plan {} cannot be read: {e}.", path.display()))
-    })?;
+    let unreadable =
+        |e: String| Bail::needs_user(format!("The plan {} cannot be read: {e}.", path.display()));
+    let text = given(path, GIVEN).map_err(|e| unreadable(e.to_string()))?;
+    let text = String::from_utf8(text).map_err(|e| unreadable(e.to_string()))?;
     plan::from_person(&text).map_err(|e| {
         anyhow!(Bail::new(
             Cause::PlanInvalid,

@@ -3,6 +3,7 @@
 use super::agents::Agents;
 use super::ranges::{MAX_SECONDS, within};
 use crate::suite::TestPaths;
+use crate::untrusted::given;
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -251,6 +252,9 @@ impl Config {
     }
 }
 
+/// The most that a configuration file may have, in bytes.
+const LARGEST: u64 = 1 << 20;
+
 /// Reads both files, the repository's over the user's; files that are not there count as empty.
 ///
 /// # Errors
@@ -258,8 +262,14 @@ impl Config {
 pub fn load(repository: Option<&Path>, user: Option<&Path>) -> Result<Config> {
     let mut merged = toml::Table::new();
     for path in [user, repository].into_iter().flatten() {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
+        let text = match given(path, LARGEST) {
+            Ok(text) => String::from_utf8(text).map_err(|e| {
+                let at = e.utf8_error().valid_up_to();
+                anyhow!(
+                    "the configuration file {} is not UTF-8 at byte {at}",
+                    path.display()
+                )
+            })?,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
             Err(e) => {
                 return Err(e).with_context(|| {

@@ -9,6 +9,7 @@ use super::worktree::WorkTree;
 use crate::cause::{Bail, Cause};
 use crate::storage;
 use crate::tool::{ToolEnd, ToolOutput};
+use crate::untrusted;
 use anyhow::{Context, Result};
 use git2::Oid;
 use std::ffi::OsStr;
@@ -293,8 +294,8 @@ impl WorkTree {
         let Some(committed) = tree::read_blob(&self.git2, head, ledger_path.as_bytes())? else {
             return stage::remove_if_there(&file);
         };
-        let plain = fs::symlink_metadata(&file).is_ok_and(|found| found.is_file());
-        if plain && fs::read(&file).is_ok_and(|now| now == committed) {
+        let now = untrusted::whole(&file, committed.len() as u64);
+        if now.is_ok_and(|now| now.as_ref() == Some(&committed)) {
             return Ok(());
         }
         let tool = self.git.quiet(["restore", "--worktree", "--", ledger_path]);
@@ -330,10 +331,13 @@ fn why_not(out: &ToolOutput, ledger_path: &str, hook: Option<&str>) -> Result<Co
     Ok(Committed::Cannot { words })
 }
 
+/// The most that is read of git's trace, in bytes.
+const TRACE: u64 = 64 << 20;
+
 /// The hook that ended with a failure, by git's own trace. Git calls that a hook makes write to the same
 /// file, under session ids that begin with ours.
 fn failed_hook(trace: &Path) -> Option<String> {
-    let text = fs::read(trace).ok()?;
+    let text = untrusted::whole(trace, TRACE).ok()??;
     let mut session = None;
     let mut hooks = std::collections::BTreeMap::new();
     let mut failed = None;

@@ -90,6 +90,10 @@ impl WorkTree {
                 return Ok(AtHand::Cannot(format!("The hook {}: {e}.", file.display())));
             }
         };
+        if !meta.is_file() {
+            let said = format!("The hook {} is no file.", file.display());
+            return Ok(AtHand::Cannot(said));
+        }
         if meta.permissions().mode() & 0o111 == 0 {
             return Ok(AtHand::Cannot(format!(
                 "The hook {0} is not executable, so git would skip it. Make it executable \
@@ -150,6 +154,10 @@ pub(super) fn says_cannot_exec(words: &str) -> bool {
 
 /// The interpreter that the first line of a script names.
 fn interpreter(file: &Path) -> Option<PathBuf> {
+    // A pipe would hold the reader.
+    if !fs::metadata(file).is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
     let mut head = [0u8; 256];
     let read = fs::File::open(file).ok()?.read(&mut head).ok()?;
     let line = head[..read]

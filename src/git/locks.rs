@@ -2,9 +2,10 @@
 
 use super::base::issue_branch_name;
 use super::guard::snapshot::locks_below;
+use super::stage::remove_if_there;
 use super::worktree::WorkTree;
 use crate::cause::Bail;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -35,8 +36,7 @@ impl WorkTree {
                 .into());
             }
             if is_its(&lock, meta.modified()?) {
-                fs::remove_file(&lock)
-                    .with_context(|| format!("the lock {} cannot be removed", lock.display()))?;
+                remove_if_there(&lock)?;
                 removed.push(lock);
             }
         }

@@ -4,7 +4,7 @@
 //! hooks, filters, signing, identity and credentials have a say in: staging, commits, pushes, worktrees.
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
-//! starts), `worktree` and `hold` (where it happens, by one program), `stage` (candidates), `restore`, `hook`,
+//! starts), `worktree` and `hold` (where it happens, by one program), `stage` (candidates), `large`, `restore`, `hook`,
 //! `commit`, `saved` (refs/veri), `guard` (what a leaf did to git, and undoing it), `nested`, `remote`, `probe`, `tree`.
 
 mod base;
@@ -13,6 +13,7 @@ mod cut_off;
 mod guard;
 mod hold;
 mod hook;
+mod large;
 mod locks;
 mod nested;
 mod probe;
@@ -32,6 +33,7 @@ pub use base::{Base, BaseAsk, IssueBranch, Relation, issue_branch_name};
 pub use commit::{Commit, Committed, message};
 pub use guard::{Guard, LEAF_EMAIL, Settled, leaf_git_env};
 pub use hook::Hook;
+pub use large::too_large;
 pub use remote::{Merge, Pushed};
 pub use repo::Repo;
 pub use saved::{Discarded, Refs, Saved};

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// Files that git reads wherever they stand in a working tree.
 const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
+/// Longer ones git passes over, too (`PATTERN_MAX_FILE_SIZE` and `ATTR_MAX_FILE_SIZE`, since 2.45), in bytes.
+const LARGEST: u64 = 100 << 20;
+
 impl WorkTree {
     /// Folders of the working tree that are repositories of their own, neither committed nor ignored.
     ///
@@ -56,9 +59,10 @@ impl WorkTree {
     }
 }
 
-/// Whether a reader may wait here for ever.
+/// Whether a reader may wait here for ever, or until its memory is full.
 fn has_no_end(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
+    let has_end = |meta: fs::Metadata| meta.is_dir() || meta.is_file() && meta.len() <= LARGEST;
+    fs::metadata(path).is_ok_and(|meta| !has_end(meta))
 }
 
 /// Whether a folder is the top of a repository, or may be one that libgit2 cannot read.

@@ -100,10 +100,10 @@ impl Git {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
     }
 
-    /// A call that may write, and leaves no lock of its own however it ends.
-    fn writing_call(&self) -> Tool {
+    /// A call that may write, and leaves no lock of its own however it ends; with `hooks`, none of theirs either.
+    fn writing_call(&self, hooks: bool) -> Tool {
         match &self.own {
-            Some(own) => self.bare_call().if_cut_off(own.undoing()),
+            Some(own) => self.bare_call().afterwards(own.undoing(hooks)),
             None => self.bare_call(),
         }
     }
@@ -119,7 +119,7 @@ impl Git {
     /// A call of veri's own bookkeeping, which is nobody's business: no hook runs, nothing is packed in
     /// the background, line endings that cannot be turned back are no reason to stop.
     pub(super) fn quiet<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Tool {
-        self.writing_call()
+        self.writing_call(false)
             .args([
                 "-c",
                 "core.hooksPath=/dev/null",
@@ -149,7 +149,7 @@ impl Git {
     /// Agents that keep secrets (gpg's, ssh's, git's credential cache) are not hit: the probe of preflight and the
     /// fetch before it, which are not swept, are the first to need one and start it.
     pub(super) fn with_hooks<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Tool {
-        self.writing_call()
+        self.writing_call(true)
             .keep_at_most(HOOK_OUTPUT)
             .sweeping()
             .args([

@@ -16,9 +16,9 @@ use std::time::SystemTime;
 ///
 /// Found in the chain of `WorkTree::candidate`'s and `WorkTree::pre_commit`'s errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("git cannot stage what is in the working tree:\n{words}")]
+#[error("{words}")]
 pub struct CannotStage {
-    /// git's words: an unreadable file, a clean filter that failed.
+    /// What it is, with git's words where they are there: an unreadable file, a clean filter that failed.
     pub words: String,
 }
 
@@ -33,7 +33,7 @@ pub struct Taken {
 
 /// An index beside the real one, so that neither the person's nor a leaf's staging counts.
 pub(super) struct PrivateIndex<'a> {
-    wt: &'a WorkTree,
+    pub(super) wt: &'a WorkTree,
     file: PathBuf,
 }
 
@@ -46,8 +46,12 @@ impl<'a> PrivateIndex<'a> {
             remove_if_there(&old)?;
         }
         let real = wt.git_dir.join("index");
-        match fs::copy(&real, &file) {
-            Ok(_) => {
+        // What is no file (a pipe) holds nothing that is known, either.
+        let is_file = fs::symlink_metadata(&real).is_ok_and(|meta| meta.is_file());
+        let copied = is_file.then(|| fs::copy(&real, &file)).transpose();
+        match copied {
+            Ok(None) => {}
+            Ok(Some(_)) => {
                 // git takes files that are as new as the index for possibly changed: the time is part
                 // of what is copied.
                 set_modified(&file, fs::metadata(&real)?.modified()?)?;
@@ -88,6 +92,7 @@ impl<'a> PrivateIndex<'a> {
 
     /// Stages every change of the working tree.
     fn stage(&self) -> Result<()> {
+        self.has_an_end()?;
         let tool = self.quiet(&[
             "-c",
             "advice.addEmbeddedRepo=false",
@@ -202,6 +207,7 @@ impl WorkTree {
         match index.stage() {
             Err(error) if error.is::<CannotStage>() => {
                 index.read_tree("HEAD")?;
+                let endless = index.pass_over_endless()?;
                 let listed = index.quiet(&[
                     "ls-files",
                     "-z",
@@ -212,7 +218,10 @@ impl WorkTree {
                     "--deduplicate",
                 ]);
                 let listed = run::must(listed, "listing what changed")?;
-                let paths: Vec<&[u8]> = run::nul_separated(&listed.stdout).collect();
+                let paths = run::nul_separated(&listed.stdout);
+                let paths: Vec<&[u8]> = paths
+                    .filter(|path| endless.iter().all(|over| over != path))
+                    .collect();
                 index.stage_what_can_be(&paths)?;
             }
             other => other?,
@@ -269,6 +278,7 @@ fn unstageable(out: &ToolOutput) -> anyhow::Error {
     .iter()
     .any(|sign| words.contains(sign));
     if blamed && !machine {
+        let words = format!("git cannot stage what is in the working tree:\n{words}");
         CannotStage { words }.into()
     } else {
         error

@@ -7,6 +7,7 @@ use super::run::{self, Git, LONG};
 use super::tree::{OWN_CONFIG, TDD};
 use crate::cause::Bail;
 use crate::storage;
+use crate::untrusted;
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::fs;
@@ -26,6 +27,8 @@ pub struct WorkTree {
     pub(super) common_dir: PathBuf,
     pub(super) linked: bool,
     pub(super) own: Vec<Vec<u8>>,
+    /// The largest file that a candidate may have, in bytes.
+    pub(super) max_file: u64,
     /// The remote that the run pushes to.
     pub(super) remote: String,
     /// What is kept of a run outside its working tree begins with this path.
@@ -99,6 +102,7 @@ impl WorkTree {
             common_dir: repo.common_dir().to_owned(),
             linked,
             own: vec![OWN_CONFIG.to_vec()],
+            max_file: super::large::MAX_FILE,
             remote: "origin".to_owned(),
         })
     }
@@ -197,7 +201,7 @@ impl WorkTree {
         let info = self.common_dir.join("info");
         let file = info.join("exclude");
         let what = || format!("{} cannot be written", file.display());
-        let old = match fs::read(&file) {
+        let old = match untrusted::given(&file, 16 << 20) {
             Ok(old) => old,
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(e).with_context(what),
@@ -294,6 +298,9 @@ impl WorkTree {
     }
 }
 
+/// The most that is read of a file that ties a worktree to its repository, in bytes.
+const TIE: u64 = 64 << 10;
+
 /// What stands where veri's worktree should be.
 enum Found {
     Nothing,
@@ -325,10 +332,10 @@ fn state(repo: &Repo, path: &Path) -> Result<Found> {
         Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(Found::Foreign("a file")),
         Err(e) => return Err(e).with_context(|| format!("{} cannot be read", link.display())),
     };
-    if !meta.is_file() {
+    if meta.is_dir() {
         return Ok(Found::Foreign("a repository of its own"));
     }
-    let content = fs::read(&link)?;
+    let content = untrusted::whole(&link, TIE)?.unwrap_or_default();
     let Some(admin) = content.strip_prefix(b"gitdir: ") else {
         return Ok(Found::Foreign("a .git file that is not a worktree's"));
     };
@@ -350,7 +357,8 @@ fn state(repo: &Repo, path: &Path) -> Result<Found> {
     if !admin.join("HEAD").exists() {
         return Ok(Found::Unregistered);
     }
-    if fs::read(admin.join("locked")).is_ok_and(|why| why.starts_with(b"initializing")) {
+    let locked = untrusted::whole(&admin.join("locked"), TIE);
+    if matches!(locked, Ok(Some(why)) if why.starts_with(b"initializing")) {
         return Ok(Found::CutOff);
     }
     Ok(Found::Ours)

@@ -1,7 +1,8 @@
 //! What grounds take on disk, and removing them.
 
 use super::files;
-use super::slot::{Kind, SLOTS, name, try_lock};
+use super::slot::{Kind, SLOTS, hold, name};
+use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::fs;
@@ -28,7 +29,7 @@ pub fn disk_use(home: &Path) -> Result<Vec<Used>> {
     for (path, records, lock) in grounds(home)? {
         let mut seen = HashSet::new();
         let bytes = bytes_of(&path, &mut seen) + bytes_of(&records, &mut seen);
-        let in_use = lock.exists() && try_lock(&lock)?.is_none();
+        let in_use = lock.exists() && hold(&lock, &records)?.is_none();
         list.push(Used {
             path,
             bytes,
@@ -47,7 +48,7 @@ pub fn disk_use(home: &Path) -> Result<Vec<Used>> {
 pub fn remove_unused(home: &Path) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for (path, records, lock) in grounds(home)? {
-        let Some(_held) = try_lock(&lock)? else {
+        let Some(_held) = hold(&lock, &records)? else {
             continue;
         };
         // The records first: a ground without them is made anew.
@@ -64,7 +65,7 @@ pub fn remove_unused(home: &Path) -> Result<Vec<PathBuf>> {
 /// When a lock cannot be opened, and what `look` gives.
 pub fn each_unused(home: &Path, look: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     for (_, records, lock) in grounds(home)? {
-        if let Some(_held) = try_lock(&lock)? {
+        if let Some(_held) = hold(&lock, &records)? {
             look(&records)?;
         }
     }
@@ -115,6 +116,9 @@ fn bytes_of(path: &Path, seen: &mut HashSet<(u64, u64)>) -> u64 {
     own + inside.map(|item| bytes_of(&item.path(), seen)).sum::<u64>()
 }
 
+/// The most that is read of such an answer, in bytes.
+const ANSWER: u64 = 16 << 20;
+
 /// Writes a small JSON answer that any slot may reuse, below `ground/`.
 pub(super) fn remember<T: serde::Serialize>(home: &Path, place: &str, value: &T) -> Result<()> {
     let path = home.join("ground").join(place);
@@ -126,7 +130,8 @@ pub(super) fn remember<T: serde::Serialize>(home: &Path, place: &str, value: &T)
 
 /// Reads such an answer; none, torn and of another form are the same.
 pub(super) fn recall<T: serde::de::DeserializeOwned>(home: &Path, place: &str) -> Option<T> {
-    serde_json::from_slice(&fs::read(home.join("ground").join(place)).ok()?).ok()
+    let file = home.join("ground").join(place);
+    serde_json::from_slice(&whole(&file, ANSWER).ok()??).ok()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::slot::{Kind, Slot};
 use super::source::Source;
 use super::{clock, command, folders};
 use crate::cause::Bail;
+use crate::untrusted::given;
 use anyhow::{Context, Result};
 use git2::Oid;
 use std::ffi::OsString;
@@ -46,6 +47,9 @@ pub(super) struct Laid {
     pub(super) entries: Arc<Entries>,
     pub(super) source: Source,
 }
+
+/// The most that an environment file may have, in bytes.
+pub const ENV_FILE: u64 = 16 << 20;
 
 /// A declared file that is copied into the ground beside the tree.
 #[derive(Debug, Clone)]
@@ -167,7 +171,7 @@ impl Ground {
             .into());
         }
         // Whatever the reason: it is the person's file, and only they can make it readable.
-        let content = fs::read(from).map_err(|e| {
+        let content = given(from, ENV_FILE).map_err(|e| {
             Bail::needs_user(format!(
                 "ground.env_file names {}, which cannot be read: {e}. Make the file, or take the key out",
                 from.display()

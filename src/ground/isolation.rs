@@ -3,10 +3,11 @@
 //! With every program file outside the tests made unusable the suite must fail. If it passes, something else is
 //! under test, and [`super::leads`] looks for what leads there.
 
+use super::disk;
 use super::hold::{Ground, Since};
+use super::leads::{self, Found};
 use super::path::TreePath;
 use super::project::{Language, is_program};
-use super::{disk, leads};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -25,6 +26,12 @@ pub enum Isolation {
     Shown,
     /// It passes without them, and nothing was found that leads out of the ground: to be said.
     NotShown {
+        /// Why, in a sentence.
+        why: String,
+    },
+    /// It passes without them, and what would know what leads out of the ground gave no answer: to be said, and asked
+    /// again by the next start.
+    Unknown {
         /// Why, in a sentence.
         why: String,
     },
@@ -96,7 +103,7 @@ impl Ground {
             Ok(Trial::Passed) => {
                 leads::find(self.path(), ask.checkouts, &self.environment(ask.env))
             }
-            _ => Ok(None),
+            _ => Found::Nothing,
         };
         let back = self.bring_back();
         let trial = trial?;
@@ -105,13 +112,14 @@ impl Ground {
             Trial::Failed => Isolation::Shown,
             Trial::Interrupted => Isolation::Interrupted,
             Trial::Passed => {
-                let found = match installed? {
-                    Some(what) => Some(what),
-                    None => leads::written_down(self.path(), &self.tracked()?, ask.checkouts),
+                let written = match &installed {
+                    Found::Leads(_) => None,
+                    _ => leads::written_down(self.path(), &self.tracked()?, ask.checkouts),
                 };
-                match found {
-                    Some(what) => Isolation::Leads { what },
-                    None => Isolation::NotShown {
+                match (installed, written) {
+                    (Found::Leads(what), _) | (_, Some(what)) => Isolation::Leads { what },
+                    (Found::Unknown(why), None) => Isolation::Unknown { why },
+                    (Found::Nothing, None) => Isolation::NotShown {
                         why: format!(
                             "the suite passes with {} program files made unusable, and nothing was found that leads out of the ground",
                             unusable.len()
@@ -161,7 +169,7 @@ fn cache_place(base: &str, setup: &str, command: &str) -> String {
     format!("isolation/{key}.json")
 }
 
-/// Remembers what was shown for a base, setup and command; an interrupted trial and a lead are not remembered.
+/// Remembers what was shown for a base, setup and command; an interrupted trial, a lead and an unknown are not remembered.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -176,7 +184,7 @@ pub fn remember(
         Isolation::Shown | Isolation::NotShown { .. } => {
             disk::remember(home, &cache_place(base, setup, command), shown)
         }
-        Isolation::Leads { .. } | Isolation::Interrupted => Ok(()),
+        Isolation::Leads { .. } | Isolation::Unknown { .. } | Isolation::Interrupted => Ok(()),
     }
 }
 

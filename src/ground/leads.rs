@@ -1,10 +1,10 @@
 //! Looking for what leads out of a ground: editable installs, linked folders, variables with a checkout's path.
 
 use super::path::{TreePath, place};
-use crate::tool::Tool;
-use anyhow::Result;
+use crate::tool::{Tool, ToolEnd};
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,20 +14,27 @@ const ENTRIES: usize = 50_000;
 /// Files of this size and above are not read (bytes).
 const FILE_LIMIT: u64 = 1024 * 1024;
 
+/// How long `python3` may take to tell its search path.
+const PYTHON: Duration = Duration::from_secs(20);
+
 /// Variables that say where a process is or was started from, and lead nowhere by themselves.
 const HARMLESS: &[&str] = &["PWD", "OLDPWD", "INIT_CWD", "_", "HOME", "VERI_HOME"];
 
-/// Looks for the first thing that leads out of the ground; None when nothing was found.
+/// What a look has come to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing leads out of the ground.
+    Nothing,
+    /// Something does: what leads where, in a sentence.
+    Leads(String),
+    /// What would know gave no answer: why, in a sentence.
+    Unknown(String),
+}
+
+/// Looks for the first thing that leads out of the ground.
 ///
-/// `checkouts` are the person's own; `env` is the environment that the suite gets.
-///
-/// # Errors
-/// Never for what cannot be read: that leads nowhere.
-pub fn find(
-    ground: &Path,
-    checkouts: &[PathBuf],
-    env: &[(OsString, OsString)],
-) -> Result<Option<String>> {
+/// `checkouts` are the person's own; `env` is the environment that the suite gets. What cannot be read leads nowhere.
+pub fn find(ground: &Path, checkouts: &[PathBuf], env: &[(OsString, OsString)]) -> Found {
     let checkouts: Vec<PathBuf> = checkouts
         .iter()
         .map(|path| resolve(path))
@@ -36,11 +43,17 @@ pub fn find(
     let own = site_folders(ground)
         .iter()
         .find_map(|site| python_lead(site, ground, &|to| leaves(ground, to)));
-    let found = own
-        .or_else(|| node_lead(ground))
-        .or_else(|| active_python(ground, &checkouts, env))
-        .or_else(|| variable(ground, &checkouts, env));
-    Ok(found)
+    let python = match own.or_else(|| node_lead(ground)) {
+        Some(lead) => Found::Leads(lead),
+        None => active_python(ground, &checkouts, env),
+    };
+    match python {
+        Found::Leads(lead) => Found::Leads(lead),
+        unknown => match variable(ground, &checkouts, env) {
+            Some(lead) => Found::Leads(lead),
+            None => unknown,
+        },
+    }
 }
 
 /// Looks for a tracked file that names a checkout by its absolute path, as a test script with a `cd` in it does.
@@ -220,24 +233,44 @@ fn node_lead(ground: &Path) -> Option<String> {
 }
 
 /// What the suite's `python3` finds in a checkout: its search path, and editable installs in any folder of it.
-fn active_python(
-    ground: &Path,
-    checkouts: &[PathBuf],
-    env: &[(OsString, OsString)],
-) -> Option<String> {
+fn active_python(ground: &Path, checkouts: &[PathBuf], env: &[(OsString, OsString)]) -> Found {
     if checkouts.is_empty() {
-        return None;
+        return Found::Nothing;
     }
     let mut tool = Tool::new("python3")
         .args(["-c", "import sys; sys.stdout.write('\\0'.join(sys.path))"])
         .dir(ground)
         .env_clear()
-        .deadline(Duration::from_secs(20));
+        .deadline(PYTHON);
     for (name, value) in env {
         tool = tool.env(name, value);
     }
-    // Without Python nothing of it can lead anywhere.
-    let output = tool.run().ok().filter(|output| output.success())?;
+    let output = match tool.run() {
+        Ok(output) if output.success() => output,
+        // Without Python nothing of it can lead anywhere.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            return Found::Nothing;
+        }
+        Err(e) => {
+            return Found::Unknown(format!(
+                "python3 could not be asked for its search path: {e}"
+            ));
+        }
+        Ok(output) => match output.end {
+            ToolEnd::Code(_) => return Found::Nothing,
+            ToolEnd::Signal(signal) => {
+                let why = format!(
+                    "python3 was ended by signal {signal} when it was asked for its search path"
+                );
+                return Found::Unknown(why);
+            }
+            ToolEnd::TimedOut => {
+                let said = PYTHON.as_secs();
+                let why = format!("python3 did not tell its search path within {said} seconds");
+                return Found::Unknown(why);
+            }
+        },
+    };
     let leads = |to: &Path| within(checkouts, ground, to);
     for part in output.stdout.split(|byte| *byte == 0) {
         let folder = PathBuf::from(OsString::from_vec(part.to_vec()));
@@ -245,16 +278,16 @@ fn active_python(
             continue;
         }
         if let Some(lead) = python_lead(&folder, ground, &leads) {
-            return Some(lead);
+            return Found::Leads(lead);
         }
         if leads(&folder) {
-            return Some(format!(
+            return Found::Leads(format!(
                 "Python's search path has {}, which is in your checkout",
                 folder.display()
             ));
         }
     }
-    None
+    Found::Nothing
 }
 
 /// A variable of the suite's environment that holds a path in a checkout.
@@ -284,6 +317,30 @@ fn variable(ground: &Path, checkouts: &[PathBuf], env: &[(OsString, OsString)]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_python_that_was_killed_has_not_said_that_nothing_leads_out() {
+        let [ground, checkout, path] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let python = path.path().join("python3");
+        let look = |script: &str| {
+            fs::write(&python, script).unwrap();
+            fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+                .unwrap();
+            let env = [("PATH".into(), path.path().as_os_str().to_owned())];
+            find(ground.path(), &[checkout.path().to_owned()], &env)
+        };
+        let killed = look("#!/bin/sh\nkill -9 $$\n");
+        assert!(
+            matches!(&killed, Found::Unknown(why) if why.contains("signal 9")),
+            "{killed:?}"
+        );
+        assert_eq!(look("#!/bin/sh\nexit 1\n"), Found::Nothing);
+        let leads = look(&format!(
+            "#!/bin/sh\nprintf '%s' '{}'\n",
+            checkout.path().display()
+        ));
+        assert!(matches!(leads, Found::Leads(_)));
+    }
 
     #[test]
     fn a_path_that_merely_begins_alike_is_not_mentioned() {

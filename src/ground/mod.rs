@@ -29,7 +29,7 @@ mod source;
 mod survey;
 
 pub use command::{Ended, Launch};
-pub use hold::Ground;
+pub use hold::{ENV_FILE, Ground};
 pub use isolation::{Isolation, IsolationAsk, Trial};
 pub use lay::Brought;
 pub use path::TreePath;

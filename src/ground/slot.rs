@@ -1,8 +1,11 @@
 //! Slots: a ground's folder, the folder of its records, and the lock that makes them one process's own.
 
+use super::files;
+use crate::cause::{Bail, Cause};
 use crate::folder;
 use crate::lock::{self, Locked};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +37,7 @@ pub(super) struct Slot {
     pub(super) number: u32,
     pub(super) root: PathBuf,
     pub(super) records: PathBuf,
-    _lock: Locked,
+    _lock: Held,
 }
 
 impl Slot {
@@ -62,14 +65,14 @@ impl Slot {
         for number in 0..SLOTS {
             let name = name(kind, number);
             let lock = folder.join(format!("{name}.lock"));
-            let Some(lock) = try_lock(&lock)? else {
-                continue;
-            };
             let root = folder.join(&name);
             let records = folder.join(format!("{name}.d"));
             for made in [&root, &records] {
                 fs::create_dir_all(made).with_context(|| format!("making {}", made.display()))?;
             }
+            let Some(lock) = hold(&lock, &records)? else {
+                continue;
+            };
             return Ok(Slot {
                 number,
                 root,
@@ -77,10 +80,7 @@ impl Slot {
                 _lock: lock,
             });
         }
-        bail!(
-            "all {SLOTS} grounds in {} are in use: end the runs that hold them, or try later",
-            folder.display()
-        )
+        Err(all_in_use(&folder, kind).into())
     }
 }
 
@@ -92,15 +92,93 @@ pub(super) fn name(kind: Kind, number: u32) -> String {
     }
 }
 
-/// Opens and locks a file; None when somebody else holds it.
-pub(super) fn try_lock(path: &Path) -> Result<Option<Locked>> {
+fn all_in_use(folder: &Path, kind: Kind) -> Bail {
+    let mut holders = BTreeMap::new();
+    for number in 0..SLOTS {
+        let lock = folder.join(format!("{}.lock", name(kind, number)));
+        if let Ok(file) = lock::open(&lock) {
+            *holders.entry(lock::holder_of(&file)).or_insert(0) += 1;
+        }
+    }
+    let holders: Vec<String> = holders
+        .iter()
+        .map(|(who, n)| format!("{n} by {who}"))
+        .collect();
+    Bail::new(
+        Cause::StorageFailed,
+        format!(
+            "all {SLOTS} grounds in {} are in use: {}. End those that are stuck (`veri status` lists the runs), or wait \
+             until one has ended; then run again.",
+            folder.display(),
+            holders.join(", ")
+        ),
+    )
+}
+
+/// A ground that is held: by the file of its lock, and by the folder of its records, since that file lies within a leaf's
+/// reach.
+#[derive(Debug)]
+pub(super) struct Held {
+    _file: Locked,
+    _folder: Option<Locked>,
+}
+
+/// Holds a ground; None when somebody else does. What was put in the place of the lock, and is no file, is removed: the
+/// place is veri's own.
+pub(super) fn hold(path: &Path, records: &Path) -> Result<Option<Held>> {
+    if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        files::remove(path)?;
+    }
     let file = lock::open(path).with_context(|| format!("opening the lock {}", path.display()))?;
-    Locked::alone(file).with_context(|| format!("locking {}", path.display()))
+    let file = Locked::alone(file).with_context(|| format!("locking {}", path.display()))?;
+    let Some(file) = file else { return Ok(None) };
+    // Where folders cannot be locked, the file alone has to do.
+    let folder = fs::File::open(records).and_then(Locked::alone);
+    Ok(match folder {
+        Ok(None) => None,
+        folder => Some(Held {
+            _file: file,
+            _folder: folder.ok().flatten(),
+        }),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn when_all_are_in_use_it_is_said_by_whom() {
+        let home = tempfile::tempdir().unwrap();
+        let all: Vec<Slot> = (0..SLOTS)
+            .map(|_| Slot::take(home.path(), Kind::Check).unwrap())
+            .collect();
+        let error = Slot::take(home.path(), Kind::Check).unwrap_err();
+        let bail = error.downcast_ref::<Bail>().unwrap();
+        assert_eq!(bail.cause, Cause::StorageFailed);
+        let me = format!("64 by process {}", std::process::id());
+        let said = bail.detail.contains(&me) || !Path::new("/proc/locks").exists();
+        assert!(said && bail.detail.contains("run again"), "{}", bail.detail);
+        drop(all);
+    }
+
+    #[test]
+    fn what_was_put_in_the_place_of_a_lock_is_removed_and_frees_no_ground_in_use() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = home.path().join("ground/check.lock");
+        let pipe = |lock: &Path| nix::unistd::mkfifo(lock, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let folder = |lock: &Path| fs::create_dir_all(lock.join("full")).unwrap();
+        for put in [&pipe as &dyn Fn(&Path), &folder] {
+            let held = Slot::take(home.path(), Kind::Check).unwrap();
+            assert_eq!(held.number, 0);
+            fs::remove_file(&lock).unwrap();
+            put(&lock);
+            assert_eq!(Slot::take(home.path(), Kind::Check).unwrap().number, 1);
+            drop(held);
+        }
+        folder(&home.path().join("ground/verify.lock"));
+        assert_eq!(Slot::take(home.path(), Kind::Verify).unwrap().number, 0);
+    }
 
     #[test]
     fn a_second_taker_gets_the_next_slot_and_a_freed_one_is_taken_again() {

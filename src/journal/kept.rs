@@ -3,7 +3,7 @@
 //! A line is written to the copy first. So a line that stands in the journal alone is not the conductor's, however
 //! well it is formed; and one that stands in the copy alone is, whose writing was cut off.
 
-use super::{MOST_TOLD, clear_the_way, only_tells, parse, replace};
+use super::{LARGEST, MOST_TOLD, clear_the_way, only_tells, parse, replace};
 use crate::cause::Bail;
 use crate::event::{Kind, Line};
 use crate::role::Role;
@@ -88,18 +88,19 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
             copy.display()
         )
     };
-    let kept = match whole(copy, 1 << 30) {
+    let kept = match whole(copy, LARGEST) {
         Ok(kept) => whole_lines(&kept.unwrap_or_default()).to_vec(),
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(e).with_context(what),
     };
     let most = kept.len() as u64 + MOST_TOLD;
-    let regular = std::fs::symlink_metadata(path)
-        .is_ok_and(|meta| meta.is_file() && (kept.is_empty() || meta.len() <= most));
-    let there = match regular {
-        true => std::fs::read(path).with_context(what)?,
-        false => Vec::new(),
+    let most = if kept.is_empty() { LARGEST } else { most };
+    let there = match whole(path, most) {
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
+        other => other.with_context(what)?,
     };
+    let regular = there.is_some();
+    let there = there.unwrap_or_default();
     let now = whole_lines(&there);
     let Some(vouched) = parse(&kept, copy, 0).ok().filter(|lines| !lines.is_empty()) else {
         return without_copy(path, &there, now);
@@ -135,9 +136,10 @@ pub(super) fn reconcile(path: &Path, copy: &Path) -> Result<Vouched> {
 /// An error of a journal that is damaged, with what mends it where the copy is whole: a person may have damaged it on
 /// purpose, so that nobody else decides.
 pub(super) fn with_remedy(error: anyhow::Error, path: &Path, copy: &Path) -> anyhow::Error {
-    let whole = super::read(copy).is_ok_and(|lines| !lines.is_empty());
+    let mends =
+        super::read(copy).is_ok_and(|lines| !lines.is_empty()) && super::read(path).is_err();
     match error.downcast_ref::<Bail>() {
-        Some(bail) if whole => Bail::new(
+        Some(bail) if mends => Bail::new(
             bail.cause,
             format!(
                 "{} veri's own copy of it is whole: `cp '{}' '{}'` repairs it.",

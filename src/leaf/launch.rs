@@ -1,10 +1,13 @@
 //! Starting a leaf and waiting for it.
 
+use super::alive::living_shim;
 use super::end::{End, KillWhy};
+use super::ending::{Backstop, ask};
+use super::files::remove;
 use super::order::Order;
 use super::outcome::conclude;
 use super::output;
-use super::records::{Exit, Records, Started, remove};
+use super::records::{Exit, Records};
 use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, NO_ROOM, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
 use super::tree::below::Below;
@@ -13,13 +16,13 @@ use super::tree::sweep::{children, sweep_recorded, sweep_strays, taken_in};
 use crate::cause::{Bail, Cause};
 use crate::storage;
 use anyhow::{Context, bail};
-use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::collections::HashSet;
 use std::fs::{File, TryLockError};
 use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -38,7 +41,7 @@ pub struct Running {
     launch: LaunchId,
     shim: Child,
     handle: Handle,
-    hung_at: Option<Instant>,
+    backstop: Backstop,
     grace: Duration,
     asked: bool,
     ended: Option<End>,
@@ -78,7 +81,7 @@ pub fn start(records: &Records, spec: &Spec) -> anyhow::Result<Running> {
         launch: spec.launch,
         shim,
         handle,
-        hung_at: hung_after(records, spec.wall.saturating_add(spec.grace)),
+        backstop: Backstop::new(records, spec.wall.saturating_add(spec.grace)),
         grace: spec.grace,
         asked: false,
         ended: None,
@@ -120,21 +123,6 @@ fn take_lock(records: &Records, name: &str) -> anyhow::Result<File> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-/// The living shim of a record; None when it has ended, or the machine was started anew since.
-pub(super) fn shim_of(started: &Started) -> Option<Handle> {
-    if started.boot != super::tree::process::boot_id() {
-        return None;
-    }
-    Handle::recorded(Pid::from_raw(started.pid), started.start)
-}
-
-/// The shim of a leaf's newest launch, if it lives and is told from whatever else has its pid.
-pub(super) fn living_shim(records: &Records, name: &str) -> anyhow::Result<Option<Handle>> {
-    let newest = records.newest(name)?.filter(|s| s.start.is_some());
-    let shim = newest.as_ref().and_then(shim_of);
-    Ok(shim.filter(|shim| !shim.ended()))
 }
 
 /// Removes the plain names of the last launch: a stale `.exit` would end the next wait at once. Under the
@@ -185,13 +173,17 @@ fn spawn_shim(records: &Records, spec: &Spec, lock: File) -> anyhow::Result<Chil
     })
 }
 
-/// A leaf cannot be launched because veri's own program does not run: it was replaced or removed meanwhile.
+/// A leaf cannot be launched because veri's own program does not run.
 fn own_program(name: &str, why: &str) -> Bail {
+    let todo = match cfg!(target_os = "linux") && !Path::new("/proc/self").exists() {
+        true => "There is no /proc here, by which it finds itself: mount it",
+        false => "See to it that veri is installed and can be run",
+    };
     Bail::new(
         Cause::AgentUnavailable,
         format!(
-            "the leaf {name} cannot be launched, since veri's own program, which supervises it, cannot be run ({why}). Was \
-             it replaced or removed during the run? Install it again, then run again."
+            "the leaf {name} cannot be launched, since veri's own program, which supervises it, cannot be run ({why}). \
+             {todo}, then run again."
         ),
     )
 }
@@ -244,9 +236,8 @@ impl Running {
             {
                 self.kill(why)?;
             }
-            if self.hung_at.is_some_and(|at| Instant::now() >= at) {
-                end_hung(&self.records, &self.launch, &self.handle)?;
-            }
+            self.backstop
+                .look(&self.records, &self.launch, &self.handle)?;
             if left.is_some_and(|l| l.is_zero()) {
                 return Ok(End::StillRunning);
             }
@@ -259,10 +250,7 @@ impl Running {
     /// When the reason cannot be written down: then nothing is signalled.
     pub fn kill(&mut self, why: KillWhy) -> anyhow::Result<()> {
         self.asked = true;
-        self.hung_at = hung_after(&self.records, self.grace)
-            .into_iter()
-            .chain(self.hung_at)
-            .min();
+        self.backstop.ending(self.grace);
         ask(&self.records, &self.launch, &self.handle, why)
     }
 
@@ -354,32 +342,4 @@ impl Drop for Running {
         // The leaf goes on; only no zombie is to be left of a shim that has ended already.
         let _ = self.shim.try_wait();
     }
-}
-
-/// When a shim is taken for hung whose leaf may run so long, grace included; None: never.
-pub(super) fn hung_after(records: &Records, longest: Duration) -> Option<Instant> {
-    Instant::now().checked_add(longest.saturating_add(records.backstop()))
-}
-
-/// Ends a shim that did not keep its own deadline (stopped, or stuck on a dead disk): its leaf dies with it,
-/// and who waits sweeps the rest.
-pub(super) fn end_hung(records: &Records, launch: &LaunchId, shim: &Handle) -> anyhow::Result<()> {
-    records.intend_kill(launch, KillWhy::Wall)?;
-    // An error means that it has ended meanwhile.
-    let _ = shim.signal(Signal::SIGKILL);
-    Ok(())
-}
-
-/// Writes the reason down, then signals: a kill of ours must never look like somebody else's.
-pub(super) fn ask(
-    records: &Records,
-    launch: &LaunchId,
-    shim: &Handle,
-    why: KillWhy,
-) -> anyhow::Result<()> {
-    records.intend_kill(launch, why)?;
-    // An error means that it has ended meanwhile: then its record tells. It may be suspended: then it would not hear.
-    let _ = shim.signal(Signal::SIGTERM);
-    let _ = shim.signal(Signal::SIGCONT);
-    Ok(())
 }

@@ -75,30 +75,12 @@ pub(super) fn classify(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leaf::records::Bytes;
 
     fn exit(code: Option<i32>, signal: Option<i32>) -> Exit {
         Exit {
-            v: 1,
-            launch: LaunchId::random().unwrap(),
-            leaf: "x".to_owned(),
-            ended: String::new(),
             code,
             signal,
-            signalled_by_us: false,
-            why: None,
-            lingered: false,
-            signalled_by_others: false,
-            spawn_error: None,
-            wall_ms: 0,
-            cpu_ms: 0,
-            max_rss_kib: 0,
-            bytes: Bytes::default(),
-            truncated: false,
-            swept: 0,
-            unswept: 0,
-            cgroup: false,
-            sandbox: None,
+            ..Exit::of(&LaunchId::random().unwrap(), "x")
         }
     }
 

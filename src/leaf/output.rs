@@ -1,13 +1,13 @@
 //! The files that a leaf writes to: made anew, appended to, kept bounded, and kept under the launch's name.
 
-use super::records::{Records, Started, remove};
+use super::files::{self, is_file, link, remove, same_file};
+use super::records::{Records, Started};
 use super::spec::LaunchId;
 use anyhow::Context;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The granularity of holes, in bytes: file systems free whole blocks.
@@ -30,20 +30,7 @@ pub(super) fn create(path: &Path) -> anyhow::Result<()> {
 
 /// Opens an output file for appending: writers of both streams never overwrite each other.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    open_file(OpenOptions::new().append(true), path)
-}
-
-/// Opens a file that a leaf may have put something else in the place of: no link is followed, no pipe waited at.
-fn open_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let file = options.custom_flags(flags.bits()).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    // The leaf inherits it.
-    let set = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
-    fcntl(&file, FcntlArg::F_SETFL(set - OFlag::O_NONBLOCK))?;
-    Ok(file)
+    files::open(OpenOptions::new().append(true), path)
 }
 
 /// One output file while its leaf runs.
@@ -130,11 +117,12 @@ impl Output {
         self.again(OpenOptions::new().read(true))
     }
 
-    /// Opens the same file in another way, whatever the leaf has put in its place.
+    /// Opens the same file in another way, whatever the leaf has put in its place; where there is no `/proc`, what is there.
     fn again(&self, options: &mut OpenOptions) -> io::Result<File> {
-        match cfg!(target_os = "linux") {
-            true => options.open(format!("/proc/self/fd/{}", self.file.as_raw_fd())),
-            false => open_file(options, &self.path),
+        let same = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        match options.open(same) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => files::open(options, &self.path),
+            other => other,
         }
     }
 }
@@ -212,63 +200,11 @@ pub(super) fn note(records: &Records, started: &Started, line: &str) {
     }
 }
 
-fn is_file(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    match (fs::metadata(a), fs::metadata(b)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
-}
-
-/// A second name for a file, or where that cannot be (another file system) a copy that keeps its holes.
-fn link(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            // Half a copy would pass for the whole.
-            copy_with_holes(from, to).inspect_err(|_| drop(remove(to)))
-        }
-        other => other,
-    }
-}
-
-fn copy_with_holes(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = open_file(OpenOptions::new().read(true), from)?;
-    let len = source.metadata()?.len();
-    let mut target = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(to)?;
-    #[cfg(target_os = "linux")]
-    {
-        use nix::errno::Errno;
-        use nix::unistd::{Whence, lseek};
-        use std::io::{Read, Seek, SeekFrom};
-        let mut at = 0;
-        while at < len {
-            let data = match lseek(&source, at as i64, Whence::SeekData) {
-                Ok(data) => data as u64,
-                Err(Errno::ENXIO) => break, // only a hole is left
-                Err(e) => return Err(e.into()),
-            };
-            let hole = lseek(&source, data as i64, Whence::SeekHole)? as u64;
-            source.seek(SeekFrom::Start(data))?;
-            target.seek(SeekFrom::Start(data))?;
-            io::copy(&mut (&source).take(hole - data), &mut target)?;
-            at = hole;
-        }
-        target.set_len(len)
-    }
-    #[cfg(not(target_os = "linux"))]
-    io::copy(&mut source.by_ref().take(len), &mut target).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
 
     fn filled(dir: &Path, len: usize, cap: u64) -> Output {
         let path = dir.join("o");
@@ -299,19 +235,6 @@ mod tests {
         }
         assert!(String::from_utf8_lossy(&after).contains("bytes removed here"));
         assert!(!output.bound());
-    }
-
-    #[test]
-    fn a_copy_keeps_the_holes() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut output = filled(dir.path(), 3 << 20, 256 << 10);
-        output.bound();
-        let to = dir.path().join("copy");
-        copy_with_holes(&output.path, &to).unwrap();
-        assert_eq!(fs::read(&to).unwrap(), fs::read(&output.path).unwrap());
-        if output.cut == 0 {
-            assert!(fs::metadata(&to).unwrap().blocks() * 512 <= 512 << 10);
-        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! files, for people and scripts. Records are written to a temporary file, synced and renamed.
 
 use super::end::KillWhy;
+use super::files::{link, make_way, remove};
 use super::raw::Raw;
 use super::sandbox::Confined;
 use super::spec::LaunchId;
@@ -196,14 +197,14 @@ impl Records {
     /// Gives a launch's file its plain name, atomically.
     pub(super) fn publish(&self, name: &str, launch: &LaunchId, what: &str) -> io::Result<()> {
         let from = self.run(launch, what);
-        let link = self.run(launch, &format!("{what}.link"));
-        remove(&link)?;
-        link_or_copy(&from, &link)?;
+        let second = self.run(launch, &format!("{what}.link"));
+        remove(&second)?;
+        link(&from, &second)?;
         let plain = self.plain(name, what);
         make_way(&plain)?;
-        fs::rename(&link, plain)?;
+        fs::rename(&second, plain)?;
         // Renaming a link over another one to the same file does nothing and leaves it.
-        remove(&link)
+        remove(&second)
     }
 
     /// Makes the folders, readable by their owner alone.
@@ -308,6 +309,34 @@ pub struct Exit {
     pub sandbox: Option<Confined>,
 }
 
+impl Exit {
+    /// A record of this moment, with nothing in it yet but whose it is.
+    pub(super) fn of(launch: &LaunchId, leaf: &str) -> Exit {
+        Exit {
+            v: VERSION,
+            launch: launch.clone(),
+            leaf: leaf.to_owned(),
+            ended: now(),
+            code: None,
+            signal: None,
+            signalled_by_us: false,
+            why: None,
+            lingered: false,
+            signalled_by_others: false,
+            spawn_error: None,
+            wall_ms: 0,
+            cpu_ms: 0,
+            max_rss_kib: 0,
+            bytes: Bytes::default(),
+            truncated: false,
+            swept: 0,
+            unswept: 0,
+            cgroup: false,
+            sandbox: None,
+        }
+    }
+}
+
 /// How much a leaf wrote, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bytes {
@@ -328,38 +357,6 @@ struct KillIntent {
 /// The wall clock, for people: nothing is decided by it.
 pub(super) fn now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
-}
-
-/// Removes a file that may be missing, and a folder that a leaf has put in its place.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match is_folder(path) {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
-    };
-    match removed {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
-}
-
-fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
-}
-
-/// Makes way for a file that is about to get this name: it can take another file's place, but no folder's.
-fn make_way(path: &Path) -> io::Result<()> {
-    match is_folder(path) {
-        true => remove(path),
-        false => Ok(()),
-    }
-}
-
-fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
-    // Not every file system has hard links.
-    match fs::hard_link(from, to) {
-        Err(e) if e.kind() != ErrorKind::NotFound => fs::copy(from, to).map(drop),
-        other => other,
-    }
 }
 
 fn write_synced<T: Serialize>(dir: &Path, record: &T) -> io::Result<NamedTempFile> {

@@ -1,14 +1,15 @@
 //! Launches that somebody else started: taking them up, reading how they ended, ending them, listing them.
 
+use super::alive::{is_alive, lock_is_held, shim_of};
 use super::end::{End, KillWhy};
-use super::launch::{TICK, ask, end_hung, hung_after, living_shim, shim_of};
+use super::ending::{Backstop, ask};
+use super::launch::TICK;
 use super::outcome::{classify, conclude};
 use super::records::{Records, Started};
 use super::spec::{LaunchId, check_name};
 use super::tree::sweep::sweep_recorded;
-use crate::lock::Locked;
 use anyhow::Context;
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,7 @@ pub fn settle(
     let until = limit.and_then(|l| Instant::now().checked_add(l));
     let began = Instant::now();
     let (mut held, mut asked, mut ending) = (false, false, false);
-    let mut hung_at = None;
+    let mut backstop = None;
     loop {
         let started = records.started(launch)?;
         let shim = started.as_ref().and_then(shim_of).filter(|s| !s.ended());
@@ -59,13 +60,12 @@ pub fn settle(
         let pause = left.unwrap_or(TICK).min(TICK);
         match started.as_ref().zip(shim) {
             Some((started, shim)) => {
-                let hung_at = hung_at.get_or_insert_with(|| {
-                    let millis = started.wall_ms.saturating_add(started.grace_ms);
-                    hung_after(records, Duration::from_millis(millis))
+                let grace = Duration::from_millis(started.grace_ms);
+                let backstop = backstop.get_or_insert_with(|| {
+                    let wall = Duration::from_millis(started.wall_ms);
+                    Backstop::new(records, wall.saturating_add(grace))
                 });
-                if hung_at.is_some_and(|at| Instant::now() >= at) {
-                    end_hung(records, launch, &shim)?;
-                }
+                backstop.look(records, launch, &shim)?;
                 if shim.wait_ended(pause) {
                     // The kernel gives up a dead process's files before it says that it is dead.
                     std::thread::yield_now();
@@ -78,8 +78,7 @@ pub fn settle(
                 // Whoever meant to end it: it has its grace, and no more.
                 if !ending && records.kill_intent(launch)?.is_some() {
                     ending = true;
-                    let after = hung_after(records, Duration::from_millis(started.grace_ms));
-                    *hung_at = after.into_iter().chain(*hung_at).min();
+                    backstop.ending(grace);
                 }
             }
             // It is just beginning.
@@ -156,6 +155,22 @@ pub fn kill(records: &Records, name: &str, why: KillWhy) -> anyhow::Result<Kille
     Ok(Killed::NotRunning)
 }
 
+/// As `kill`, and waits until the launch has ended, at most so long; None when none is alive.
+///
+/// # Errors
+/// As `kill` and `settle`.
+pub fn end(
+    records: &Records,
+    name: &str,
+    why: KillWhy,
+    limit: Option<Duration>,
+) -> anyhow::Result<Option<End>> {
+    match kill(records, name, why)? {
+        Killed::NotRunning => Ok(None),
+        Killed::Asked(launch) => settle(records, name, &launch, limit, &mut || None).map(Some),
+    }
+}
+
 /// A leaf's newest launch.
 #[derive(Debug, Clone)]
 pub struct Listed {
@@ -195,26 +210,4 @@ pub fn list(records: &Records) -> anyhow::Result<Vec<Listed>> {
     }
     listed.sort_by(|a, b| a.started.leaf.cmp(&b.started.leaf));
     Ok(listed)
-}
-
-/// Whether a launch of the leaf lives: by its lock, or by its shim where the leaf has removed the file that that has
-/// locked.
-fn is_alive(records: &Records, name: &str) -> anyhow::Result<bool> {
-    Ok(lock_is_held(records, name)? || living_shim(records, name)?.is_some())
-}
-
-/// Whether a shim lives (or a launcher is about to make one).
-fn lock_is_held(records: &Records, name: &str) -> anyhow::Result<bool> {
-    let path = records.lock(name);
-    let context = || format!("cannot look at the lock {}", path.display());
-    // Nobody has a lock on a pipe, and a reader would wait at it.
-    if std::fs::metadata(&path).is_ok_and(|meta| !meta.is_file()) {
-        return Ok(false);
-    }
-    let file = match File::open(&path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
-        file => file.with_context(context)?,
-    };
-    // Shared, for an instant: other readers are not disturbed, and a launcher tries again.
-    Ok(Locked::shared(file).with_context(context)?.is_none())
 }

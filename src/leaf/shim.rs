@@ -214,10 +214,11 @@ impl Shim {
             match signal {
                 Some(Signal::SIGCHLD) | None => {}
                 Some(signal) => {
-                    let intent = self.records.kill_intent(&order.launch);
-                    return Ok(Some(match intent {
+                    return Ok(Some(match self.records.kill_intent(&order.launch) {
                         Ok(Some(why)) => Cause::Ours(why),
-                        _ => Cause::External(signal),
+                        Ok(None) => Cause::External(signal),
+                        // It is there, and only veri writes it.
+                        Err(_) => Cause::Ours(KillWhy::Stuck),
                     }));
                 }
             }
@@ -372,26 +373,8 @@ impl Shim {
 
     fn blank(&self) -> Exit {
         Exit {
-            v: VERSION,
-            launch: self.order.launch.clone(),
-            leaf: self.order.name.clone(),
-            ended: records::now(),
-            code: None,
-            signal: None,
-            signalled_by_us: false,
-            why: None,
-            lingered: false,
-            signalled_by_others: false,
-            spawn_error: None,
-            wall_ms: 0,
-            cpu_ms: 0,
-            max_rss_kib: 0,
-            bytes: Bytes::default(),
-            truncated: false,
-            swept: 0,
-            unswept: 0,
-            cgroup: false,
             sandbox: self.confined.get().cloned(),
+            ..Exit::of(&self.order.launch, &self.order.name)
         }
     }
 }

@@ -347,11 +347,12 @@ const KEPT: [libc::c_ulong; 13] = [
     31, // CAP_SETFCAP
 ];
 
-/// Drops what is not `KEPT` from all that this process starts; allocates nothing.
+/// Drops what is not `KEPT` from this process and all that it starts; allocates nothing.
 #[cfg(target_os = "linux")]
 fn drop_privileges() -> io::Result<()> {
     for capability in (0..64).filter(|c| !KEPT.contains(c)) {
-        // Fails without the privilege to drop any: then there is none to drop. And for those that this kernel lacks.
+        // Fails without CAP_SETPCAP, and for those that this kernel lacks. What is then left to root, it does not get back
+        // beyond what it has here: what is put on with the rules (PR_SET_NO_NEW_PRIVS) sees to that.
         // SAFETY: takes numbers, touches no memory of ours.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
@@ -373,10 +374,22 @@ fn drop_privileges() -> io::Result<()> {
     Errno::result(unsafe {
         libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr())
     })?;
-    (sets[2], sets[5]) = (0, 0);
+    for (half, set) in [(0, 0), (1, 3)] {
+        let kept = kept_in(half);
+        sets[set] &= kept;
+        sets[set + 1] &= kept;
+        sets[set + 2] = 0;
+    }
     // SAFETY: as above.
     Errno::result(unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr()) })?;
     Ok(())
+}
+
+/// The capabilities of `KEPT` from 32 times `half` on, as bits.
+#[cfg(target_os = "linux")]
+fn kept_in(half: libc::c_ulong) -> u32 {
+    let of_half = KEPT.iter().filter(|c| **c / 32 == half);
+    of_half.fold(0, |bits, c| bits | 1 << (c % 32))
 }
 
 /// Puts these Landlock rules on this process and all that it starts, for good, without the privileges that reach around

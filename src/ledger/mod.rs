@@ -32,6 +32,9 @@
 //! Whatever else is in the file is a person's and stays. `ledger-examples/` has a file for every
 //! interesting shape.
 
+/// The largest file that is taken for a ledger, in bytes.
+pub const LARGEST: u64 = 8 << 20;
+
 mod cell;
 mod create;
 mod lines;

@@ -22,6 +22,9 @@ const KEPT: usize = 400;
 /// gibibyte would else cost the disk one for each result, and the reading of it.
 const LOG: u64 = 4 << 20;
 
+/// Room for the line that says what of a log is not kept, in bytes.
+const NOTE: u64 = 1024;
+
 /// What a result depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultKey<'a> {
@@ -111,12 +114,14 @@ impl Results {
         run.log = self.folder.join(format!("{name}.log"));
         run.remembered = true;
         let same = run.tree == key.tree && run.command == key.command;
-        (same && untrusted::hash(&run.log).ok()?.as_ref() == Some(&log_hash)).then_some(Ran {
-            run,
-            altered: Vec::new(),
-            debris,
-            fresh,
-        })
+        (same && untrusted::hash(&run.log, LOG + NOTE).ok()?.as_ref() == Some(&log_hash)).then_some(
+            Ran {
+                run,
+                altered: Vec::new(),
+                debris,
+                fresh,
+            },
+        )
     }
 
     /// Keeps a result that says something about the tree, and gives it with its log in its lasting place, and what
@@ -146,7 +151,7 @@ impl Results {
             .and_then(|mut file| untrusted::copy_end(&run.log, LOG, &mut file))
             .and_then(|()| fs::rename(&part, &log))
             .with_context(|| format!("keeping the log {}", log.display()))?;
-        let log_hash = untrusted::hash(&log)?
+        let log_hash = untrusted::hash(&log, LOG + NOTE)?
             .with_context(|| format!("{} is not the log that was put there", log.display()))?;
         let mut kept = run.clone();
         kept.log = log;

@@ -2,7 +2,7 @@
 //!
 //! To end a suite that works is worse than to wait for one that does not. So its own words are not enough: they stand at
 //! the end of what it has printed, nothing follows them for a while, and meanwhile no process of its tree begins, ends or
-//! uses the processor.
+//! works.
 
 use super::waiters::{WAITERS, Waiter};
 use crate::leaf::Seen;
@@ -18,9 +18,6 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// The same where processes cannot be seen.
 const QUIET_UNSEEN: Duration = Duration::from_secs(15);
-
-/// How much processor a program that waits may use in that time, in hundredths of a second.
-const IDLE: u64 = 12;
 
 /// How much of the output's end is read, in bytes.
 const TAIL: u64 = 4096;
@@ -99,9 +96,11 @@ impl Waiting {
                     return None;
                 }
                 let seen = below();
-                if let (Some(waiter), true) =
-                    (waiters.first(), is_idle(before.as_ref(), seen.as_ref()))
-                {
+                let rested = match (before, &seen) {
+                    (Some(before), Some(seen)) => seen.has_rested_since(before, quiet),
+                    (before, seen) => before.is_none() && seen.is_none(),
+                };
+                if let (Some(waiter), true) = (waiters.first(), rested) {
                     return Some(Waits {
                         tool: waiter.tool,
                         instead: waiter.instead,
@@ -133,16 +132,6 @@ fn suspect(mut waiters: Vec<Waiter>, now: Instant, seen: Option<Seen>) -> Quiet 
     match waiters.is_empty() {
         true => Quiet::Dull,
         false => Quiet::Suspect(waiters, now, seen),
-    }
-}
-
-/// Whether nothing happened between two looks.
-fn is_idle(before: Option<&Seen>, after: Option<&Seen>) -> bool {
-    match (before, after) {
-        (Some(before), Some(after)) => {
-            before.members == after.members && after.ticks.saturating_sub(before.ticks) <= IDLE
-        }
-        (before, after) => before.is_none() && after.is_none(),
     }
 }
 

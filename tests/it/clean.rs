@@ -159,3 +159,16 @@ fn a_ground_in_use_is_not_said_to_be_removed_by_a_flag_that_leaves_it_alone() {
     }
     assert!(held.path().exists());
 }
+
+#[test]
+fn what_was_noted_of_files_that_the_suite_leaves_goes_with_the_worktree() {
+    let scene = Scene::new();
+    let suite = fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
+    scene.write("run-tests.sh", format!("touch report.xml\n{suite}"));
+    scene.commit_all("a suite that leaves a report");
+    scene.tdd(&["--plan-only"]).expect(0);
+    let noted = scene.worktree().with_extension("debris");
+    assert!(noted.exists());
+    scene.veri(&["clean", "42", "--unfinished"]).expect(0);
+    assert!(!noted.exists());
+}

@@ -3,6 +3,7 @@
 //! All runs here are of the same demo, so all must end with the same trees and the same messages. The first, which
 //! nobody disturbs, is made once and kept as text.
 
+use crate::installed::cargo;
 use crate::scene::{PATIENCE, Ran, Scene, VERI, wait};
 use std::collections::BTreeSet;
 use std::fs;
@@ -195,6 +196,9 @@ fn commit(demo: &Demo, clone: &Path, id: &str) -> Commit {
 
 #[test]
 fn the_demo_ends_with_a_draft_pull_request_and_says_where_it_is() {
+    if !cargo() {
+        return;
+    }
     let pull = PLAIN.folder.join("forge/pulls/1.md");
     let pull = pull.to_str().unwrap();
     assert!(PLAIN.out.trim_end().ends_with(pull), "{}", PLAIN.out);
@@ -219,6 +223,9 @@ fn the_demo_ends_with_a_draft_pull_request_and_says_where_it_is() {
 
 #[test]
 fn both_retry_axes_are_seen_in_the_demo_once_each() {
+    if !cargo() {
+        return;
+    }
     assert_eq!(verdicts(&PLAIN.journal, "reject"), 1);
     assert_eq!(verdicts(&PLAIN.journal, "approve"), 7);
     assert_eq!(stuck(&PLAIN.journal), 1);
@@ -236,6 +243,9 @@ fn both_retry_axes_are_seen_in_the_demo_once_each() {
 
 #[test]
 fn every_commit_of_the_demo_passes_and_brings_the_tick_with_its_test_and_its_code() {
+    if !cargo() {
+        return;
+    }
     let ticks = |commit: &Commit| commit.ledger.matches("- [x]").count();
     let (plan, work) = PLAIN.commits.split_first().unwrap();
     assert_eq!(plan.paths, [".tdd/issue-42.md"]);
@@ -266,6 +276,9 @@ fn every_commit_of_the_demo_passes_and_brings_the_tick_with_its_test_and_its_cod
 
 #[test]
 fn the_messages_of_the_demo_hold_the_ledgers_words_and_no_others() {
+    if !cargo() {
+        return;
+    }
     let ledger = &PLAIN.commits.last().unwrap().ledger;
     let ledger = veri::ledger::Ledger::parse(ledger.as_bytes()).unwrap();
     let snapshot = PLAIN.journal.last().unwrap().skill_commit.clone().unwrap();
@@ -293,6 +306,9 @@ fn the_messages_of_the_demo_hold_the_ledgers_words_and_no_others() {
 
 #[test]
 fn a_demo_that_is_killed_in_a_step_goes_on_from_there_without_a_home() {
+    if !cargo() {
+        return;
+    }
     let demo = Demo::new();
     let mut command = demo.scene.command(VERI);
     command
@@ -318,6 +334,9 @@ fn a_demo_that_is_killed_in_a_step_goes_on_from_there_without_a_home() {
 
 #[test]
 fn a_folder_that_holds_something_else_is_left_alone() {
+    if !cargo() {
+        return;
+    }
     let demo = Demo::new();
     fs::create_dir(&demo.folder).unwrap();
     fs::write(demo.folder.join("thesis.txt"), "all of it").unwrap();
@@ -396,10 +415,16 @@ fn killed_at_ten_moments(kill: fn(&Demo, &mut Child)) -> Demo {
 
 #[test]
 fn a_conductor_that_is_killed_at_ten_moments_ends_with_the_same_branch() {
+    if !cargo() {
+        return;
+    }
     killed_at_ten_moments(|_, conductor| conductor.kill().unwrap()).assert_ended_well();
 }
 
 #[test]
 fn a_demo_whose_every_process_is_killed_at_ten_moments_ends_with_the_same_branch() {
+    if !cargo() {
+        return;
+    }
     killed_at_ten_moments(|demo, _| demo.scene.kill_everything()).assert_ended_well();
 }

@@ -353,3 +353,17 @@ fn a_remembered_result_that_a_leaf_rewrote_is_run_again() {
     assert!(why[2].contains("greet.sh"), "{why:#?}");
     walk(&scene);
 }
+
+#[test]
+fn no_suite_passes_by_a_word_about_its_own_end_that_it_wrote_itself() {
+    let scene = Scene::new();
+    // Its own shell's parent is its supervisor, which finds in its records that the suite had given its result.
+    let forges = r#"printf '{"v":1,"launch":"%s","why":"lingering","at":""}' "$VERI_LAUNCH" >"../check.d/runs/$VERI_LAUNCH.kill"
+kill -TERM $PPID
+sleep 1000"#;
+    scene.write("forge.sh", forges);
+    scene.commit_all("a check that forges");
+    let ran = scene.tdd(&["--check", ". ./forge.sh"]);
+    ran.bails("killed-external");
+    scene.nothing_is_left_running();
+}

@@ -21,13 +21,18 @@ impl Scene {
 
     /// Kills every process of this scene, and those that these start meanwhile, until none is left.
     pub fn kill_everything(&self) {
+        let left = self.killed();
+        assert!(left.is_empty(), "cannot be killed: {left:?}");
+    }
+
+    /// The same; gives what cannot be killed.
+    fn killed(&self) -> Vec<(i32, String)> {
         let start = Instant::now();
         loop {
             let left = self.processes();
-            if left.is_empty() {
-                return;
+            if left.is_empty() || start.elapsed() > PATIENCE {
+                return left;
             }
-            assert!(start.elapsed() < PATIENCE, "cannot be killed: {left:?}");
             // All are stopped first: a power cut gives nobody the time to see the others die. One may have ended
             // by itself.
             use nix::sys::signal::Signal::{SIGKILL, SIGSTOP};
@@ -68,4 +73,13 @@ impl Scene {
 
 fn find(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|w| w == needle)
+}
+
+/// A test that fails leaves its run behind, stopped processes included.
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.killed();
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The fourth wall: what verifiers, and developers on request, can reach of the file system and of other processes.
 
+use crate::installed::there;
 use crate::kernel;
 use crate::scene::{APPROVE, Agent, Scene, VERI, finish};
 use std::fs;
@@ -348,17 +349,6 @@ fn without_a_home_nothing_below_it_is_opened_and_the_run_goes_on() {
     ] {
         assert_eq!(ran.out.matches(words).count(), 1, "{}", ran.out);
     }
-}
-
-/// Whether a program is there.
-#[allow(clippy::print_stdout)] // a test that is skipped says so
-fn there(scene: &Scene, program: &str) -> bool {
-    let out = scene.command(program).arg("--version").output();
-    let there = out.is_ok_and(|out| out.status.success());
-    if !there {
-        println!("partly skipped: there is no {program} here");
-    }
-    there
 }
 
 #[test]

@@ -13,10 +13,9 @@ fn suspend(pids: &[u32]) {
     for pid in pids {
         signal(*pid, SIGSTOP);
     }
-    until("all to be stopped", || {
-        pids.iter()
-            .all(|pid| stat(*pid).first().is_none_or(|s| s == "T"))
-    });
+    // Whoever ended first stays a zombie for as long as his parent is stopped.
+    let still = |pid: &u32| stat(*pid).first().is_none_or(|s| s == "T" || s == "Z");
+    until("all to be stopped", || pids.iter().all(still));
     let began = Instant::now();
     until("a while to pass", || {
         began.elapsed() > Duration::from_millis(700)

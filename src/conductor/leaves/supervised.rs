@@ -94,13 +94,9 @@ impl Run<'_> {
         name: &str,
     ) -> Result<End> {
         if end.is_err() {
-            drop(leaf::kill(records, name, KillWhy::Stop));
-            drop(leaf::settle_newest(
-                records,
-                name,
-                Some(AFTER_GRACE + self.settings.grace()),
-                &mut || None,
-            ));
+            let limit = AFTER_GRACE + self.settings.grace();
+            // What cannot be waited for is what is told.
+            drop(leaf::end(records, name, KillWhy::Stop, Some(limit)));
         }
         end
     }

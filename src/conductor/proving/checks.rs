@@ -81,8 +81,7 @@ impl Run<'_> {
         let records = Records::new(records)?.with_shim(&self.ask.program);
         for listed in leaf::list(&records)? {
             if listed.end == End::StillRunning {
-                leaf::kill(&records, &listed.started.leaf, KillWhy::Stop)?;
-                leaf::settle_newest(&records, &listed.started.leaf, None, &mut || None)?;
+                leaf::end(&records, &listed.started.leaf, KillWhy::Stop, None)?;
             }
         }
         Ok(())
@@ -316,7 +315,7 @@ impl Run<'_> {
             Isolation::Interrupted => {
                 Err(cut_off(&command, &end).unwrap_or_else(|| StoppedInSuite.into()))
             }
-            Isolation::NotShown { why } => {
+            Isolation::NotShown { why } | Isolation::Unknown { why } => {
                 self.say(Kind::Preflight, format!("isolation of the proving ground is not shown: {why}"))?;
                 Ok(Some(why))
             }

@@ -4,12 +4,13 @@ use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::git::{Taken, tree};
 use crate::ground::TreePath;
+use crate::untrusted::whole;
 use anyhow::{Context, Result};
 use git2::Oid;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How many paths a message names.
 const NAMED: usize = 5;
@@ -35,15 +36,15 @@ fn named<'a>(paths: impl Iterator<Item = &'a TreePath>) -> Vec<String> {
     shown.collect()
 }
 
+/// The most that is read of what is known, in bytes.
+const LARGEST: u64 = 64 << 20;
+
 impl Run<'_> {
     /// What earlier starts on this issue learnt.
     pub(in crate::conductor) fn known_debris(&self) -> Result<Vec<TreePath>> {
         let file = self.debris_file();
-        if fs::metadata(&file).is_ok_and(|meta| !meta.is_file()) {
-            return Ok(Vec::new());
-        }
-        match fs::read(&file) {
-            Ok(bytes) => Ok(whole_paths(&bytes)),
+        match whole(&file, LARGEST) {
+            Ok(bytes) => Ok(whole_paths(&bytes.unwrap_or_default())),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(e).with_context(|| format!("reading {}", file.display())),
         }
@@ -134,10 +135,13 @@ impl Run<'_> {
     }
 
     fn debris_file(&self) -> PathBuf {
-        self.home
-            .join("work")
-            .join(format!("issue-{}.debris", self.issue_number))
+        debris_file(&self.home, self.issue_number)
     }
+}
+
+/// The file of what running the suite or the setup of an issue has left behind in its working tree.
+pub fn debris_file(home: &Path, issue: u64) -> PathBuf {
+    home.join("work").join(format!("issue-{issue}.debris"))
 }
 
 /// The paths of a file of them; one that was torn by a crash is none.

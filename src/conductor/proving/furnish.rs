@@ -7,9 +7,11 @@ use crate::conductor::failures::StoppedInSuite;
 use crate::conductor::run::Run;
 use crate::event::Kind;
 use crate::git::{Status, tree};
+use crate::ground::ENV_FILE;
 use crate::ground::command::{Ended, Launch, shell};
 use crate::ground::project::Project;
 use crate::ground::setup::{dependency_key, setup_for};
+use crate::untrusted::{given, whole};
 use anyhow::{Context, Result};
 use git2::{Oid, Repository};
 use std::path::PathBuf;
@@ -31,7 +33,9 @@ impl Run<'_> {
         let commands = self.setup_commands(laid)?;
         let key = dependency_key(&Repository::open(self.tree.path())?, laid, &commands)?;
         let kept = self.key_file();
-        if commands.is_empty() || std::fs::read_to_string(&kept).is_ok_and(|old| old == key) {
+        let is_kept =
+            |file: &_| matches!(whole(file, 4096), Ok(Some(old)) if old == key.as_bytes());
+        if commands.is_empty() || is_kept(&kept) {
             return Ok(());
         }
         self.say(
@@ -102,7 +106,7 @@ impl Run<'_> {
         if to.exists() {
             return Ok(());
         }
-        let content = std::fs::read(&from).map_err(|e| {
+        let content = given(&from, ENV_FILE).map_err(|e| {
             Bail::needs_user(format!(
                 "ground.env_file names {}, which cannot be read: {e}. Make the file, or take the key out",
                 from.display()

@@ -15,3 +15,5 @@ pub(in crate::conductor) mod services;
 mod serving;
 pub(in crate::conductor) mod suites;
 mod supervise;
+
+pub use debris::debris_file;

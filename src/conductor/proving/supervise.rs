@@ -49,8 +49,6 @@ impl Run<'_> {
         self.mend_journal()?;
         Ok(match end {
             End::Done { code } => Ended::Code(code),
-            // Nothing of a suite's output is watched for a result.
-            End::Lingered => Ended::Code(0),
             End::KilledStuck {
                 why: KillWhy::Waits,
             } => self.waited(&launch.name, waits)?,
@@ -58,7 +56,8 @@ impl Run<'_> {
             End::KilledByStop => Ended::Stopped,
             End::SpawnFailed { code, .. } => Ended::Unstartable(code),
             End::KilledExternal { signal } => Ended::Signal(signal.unwrap_or(9)),
-            End::Lost | End::NeverStarted | End::StillRunning => Ended::Signal(9),
+            // Nothing of a suite's output is watched for a result: only a suite's own hand can have written of one.
+            End::Lingered | End::Lost | End::NeverStarted | End::StillRunning => Ended::Signal(9),
         })
     }
 

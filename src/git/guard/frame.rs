@@ -150,6 +150,13 @@ impl Look<'_> {
         for folder in folders {
             self.usable(&folder.path)?;
         }
+        // git writes an object into any of these, by its name.
+        let fans = fs::read_dir(wt.common_dir.join("objects"));
+        for fan in fans.into_iter().flatten().flatten() {
+            if fan.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.usable(&fan.path())?;
+            }
+        }
         for top in [&wt.common_dir, &wt.git_dir] {
             self.through(top, 0)?;
             for name in ["refs", "logs"] {

@@ -31,6 +31,9 @@ use std::time::SystemTime;
 /// The committer's address by which a leaf's own commits, branches and stashes are known.
 pub const LEAF_EMAIL: &str = "leaf@veri.invalid";
 
+/// The most that is read of an index (some five million files), and of a guard that holds one, in bytes.
+const LARGEST: u64 = 1 << 30;
+
 /// The locks of a working tree's own git.
 pub(in crate::git) const LOCKS: [&str; 2] = ["index.lock", "HEAD.lock"];
 
@@ -211,8 +214,9 @@ impl WorkTree {
                 None => Head::Detached(self.head()?.to_string()),
             },
             commit: self.head()?.to_string(),
-            index: match fs::read(self.git_dir.join("index")) {
-                Ok(bytes) => bytes,
+            index: match whole(&self.git_dir.join("index"), LARGEST) {
+                // What is no index counts as none.
+                Ok(bytes) => bytes.unwrap_or_default(),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
                 Err(e) => return Err(e).context("the index cannot be read"),
             },
@@ -251,7 +255,7 @@ impl WorkTree {
     /// io errors.
     pub fn open_guard(&self) -> Result<Option<Guard>> {
         let file = self.guard_file();
-        match whole(&file, 1 << 30) {
+        match whole(&file, LARGEST) {
             // Somebody's folder or pipe in its place is no guard either.
             Ok(bytes) => Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

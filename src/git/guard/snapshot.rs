@@ -167,10 +167,11 @@ pub(in crate::git) fn locks_below(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                // No part of a ref's name ends so: git would refuse it.
                 _ if entry.path().extension().is_some_and(|e| e == "lock") => {
                     locks.push(entry.path());
                 }
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
                 _ => {}
             }
         }

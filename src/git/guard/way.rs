@@ -6,6 +6,7 @@ use super::undone::keep_commit;
 use super::{Guard, Head, STASH, Settled};
 use crate::git::worktree::WorkTree;
 use crate::git::{saved, stage};
+use crate::untrusted::given;
 use anyhow::{Context, Result};
 use git2::Oid;
 use std::collections::BTreeSet;
@@ -14,8 +15,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// More than this many bytes of packed refs are nobody's: some ten million refs.
-const LARGEST: u64 = 1 << 30;
+/// More than this many bytes of packed refs are nobody's: some four million refs.
+const LARGEST: u64 = 256 << 20;
 
 /// Whether git can read this as packed refs.
 fn is_packed(bytes: &[u8]) -> bool {
@@ -38,11 +39,7 @@ impl Guard {
     pub(in crate::git) fn packed_back(&self, wt: &WorkTree, settled: &mut Settled) -> Result<()> {
         let path = wt.common_dir.join(PACKED);
         let what = || format!("{} cannot be put back", path.display());
-        let read = match fs::metadata(&path) {
-            Ok(meta) if meta.len() > LARGEST => Ok(Vec::from(*b"more than any repository has")),
-            _ => fs::read(&path),
-        };
-        match read {
+        match given(&path, LARGEST) {
             Ok(bytes) if is_packed(&bytes) => return Ok(()),
             Err(e) if e.kind() == io::ErrorKind::NotFound && !self.frame.packed => return Ok(()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}

@@ -156,6 +156,44 @@ fn a_hook_of_the_checkout_does_not_run_when_the_worktree_is_made() {
 }
 
 #[test]
+fn a_git_that_is_killed_below_a_hook_or_another_git_leaves_no_lock() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let admin = wt.git_dir.clone();
+    let index = admin.join("index.lock");
+    // What a hook ran, which says nothing of its death; and a git that a git waited for.
+    person.hook(
+        "pre-commit",
+        "#!/bin/sh\n: > \"$(git rev-parse --git-dir)/index.lock\"\nexit 0\n",
+    );
+    assert!(matches!(
+        wt.pre_commit(SOON).unwrap(),
+        crate::git::Hook::Passed
+    ));
+    assert!(!index.exists());
+    let alias = format!("!: > '{}'; kill -9 $$", index.display());
+    let call = ["-c", &format!("alias.dies={alias}"), "dies"];
+    let theirs = Git::new(wt.path(), &person.env).quiet(call);
+    assert!(!run::run(theirs, "dying").unwrap().success() && index.exists());
+    fs::remove_file(&index).unwrap();
+    assert!(!run::run(wt.git.quiet(call), "dying").unwrap().success());
+    assert!(!index.exists());
+}
+
+#[test]
+fn a_folder_or_a_pipe_in_the_place_of_a_lock_is_a_dead_lock_too() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let refs = wt.common_dir.join("refs/veri/issue-42");
+    fs::create_dir_all(refs.join("red.lock/full")).unwrap();
+    fs::create_dir(wt.git_dir.join("index.lock")).unwrap();
+    nix::unistd::mkfifo(&wt.git_dir.join("HEAD.lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let removed = wt.stale_locks(42, &|_, _| true).unwrap();
+    assert_eq!(removed.len(), 3, "{removed:?}");
+    assert!(wt.locks(42).is_empty());
+}
+
+#[test]
 fn a_git_that_is_killed_while_it_writes_leaves_no_lock_of_its_own_and_takes_nobody_elses() {
     let person = Person::new();
     let wt = person.worktree();

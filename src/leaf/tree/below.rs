@@ -1,8 +1,10 @@
-//! What runs below a living launch: which processes, what they were started as, and how much processor they have used.
+//! What runs below a living launch: which processes, what they were started as, and what they have used.
 
 use super::process::{self, Stat};
+use super::usage::Used;
 use nix::unistd::Pid;
 use std::fs;
+use std::time::Duration;
 
 /// How many of a command line's bytes are looked at.
 const LONGEST: u64 = 64 * 1024;
@@ -16,12 +18,17 @@ pub struct Below {
 /// One look at them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Which they are, by pid and start time, in order.
-    pub members: Vec<(i32, u64)>,
     /// The command line of each.
     pub arguments: Vec<Vec<String>>,
-    /// The processor time that they and what has ended below them have used, in hundredths of a second (USER_HZ).
-    pub ticks: u64,
+    /// Which they are, and what they have used.
+    pub used: Used,
+}
+
+impl Seen {
+    /// Whether, in the time since another look, no process has begun or ended and nothing was at work.
+    pub fn has_rested_since(&self, before: &Seen, time: Duration) -> bool {
+        self.used.is_by_the_same_as(&before.used) && !self.used.is_work_since(&before.used, time)
+    }
 }
 
 impl Below {
@@ -33,14 +40,10 @@ impl Below {
     /// Looks at them; None where there is no `/proc`.
     pub fn look(&self) -> Option<Seen> {
         let shim = Stat::of(self.shim)?;
-        let mut below = process::descendants(self.shim, &process::all());
-        below.sort_by_key(Stat::id);
-        // The shim itself only for those it has taken in and reaped.
-        let living = below.iter().map(|s| s.own_ticks + s.ended_ticks);
+        let below = process::descendants(self.shim, &process::all());
         Some(Seen {
-            ticks: shim.ended_ticks + living.sum::<u64>(),
-            members: below.iter().map(Stat::id).collect(),
             arguments: below.iter().map(|stat| arguments(stat.pid)).collect(),
+            used: Used::by(&shim, &below, None),
         })
     }
 }

@@ -9,9 +9,9 @@ use super::signs::{Ear, Heard};
 use super::watchdog::{Next, Orders, Seen, Watchdog};
 use crate::leaf::end::KillWhy;
 use crate::leaf::output::Output;
-use crate::leaf::tree::process::{self, CLOCK_TICK, Stat};
+use crate::leaf::tree::process::Stat;
+use crate::leaf::tree::usage::Used;
 use nix::unistd::Pid;
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
@@ -28,12 +28,6 @@ const MAX_LAG: u64 = 64 << 20;
 /// The most files of a transcript's folder that are looked at, and how deep.
 const TRANSCRIPT: (usize, usize) = (512, 5);
 
-/// Below this part of the time the processor counts as unused: timers of an idle program take less.
-const IDLE_SHARE: u32 = 100;
-
-/// Disk use that counts, in bytes: less is a log line.
-const DISK: u64 = 4096;
-
 /// The senses of one shim.
 pub(in crate::leaf) struct Senses {
     leaf: Pid,
@@ -43,7 +37,9 @@ pub(in crate::leaf) struct Senses {
     watchdog: Watchdog,
     hearing: Option<Hearing>,
     transcript: Option<PathBuf>,
-    usage: Usage,
+    /// What the processes below the shim had used when they were last measured, and when that was. Of the leaf itself, only
+    /// its ended children count: it is the agent that is suspected.
+    measured: (Duration, Used),
 }
 
 /// The leaf's standard output as it grows.
@@ -78,7 +74,7 @@ impl Senses {
                 ear: Ear::new(&given.signs),
             }),
             transcript: given.transcript.as_ref().map(|t| t.path().to_owned()),
-            usage: Usage::default(),
+            measured: Default::default(),
         }
     }
 
@@ -101,8 +97,11 @@ impl Senses {
                 .look(now, seen, std::mem::take(&mut heard), most)
             {
                 Next::Measure => {
-                    let busy = self.usage.busy(self.leaf, now);
+                    let used = Used::below(Pid::this(), Some(self.leaf));
+                    let (at, before) = &self.measured;
+                    let busy = used.is_work_since(before, now.saturating_sub(*at));
                     self.watchdog.measured(busy);
+                    self.measured = (now, used);
                 }
                 Next::Wait(wait) => return ControlFlow::Continue(wait),
                 Next::End(why) => return ControlFlow::Break(why),
@@ -114,15 +113,23 @@ impl Senses {
 impl Hearing {
     fn read(&mut self) -> Vec<Heard> {
         let len = self.file.metadata().map_or(0, |m| m.len());
-        // It was cut off, or there is more than can be caught up with.
-        let lag = len.checked_sub(self.at);
-        if lag.is_none_or(|lag| lag > MAX_LAG) {
-            self.at = len;
-            self.lines.lost();
+        match len.checked_sub(self.at) {
+            // There is more than can be caught up with: its end is read, where a result stands.
+            Some(lag) if lag > MAX_LAG => {
+                self.at = len - READ_AT_ONCE as u64;
+                self.lines.lost();
+            }
+            Some(_) => {}
+            // It was cut off.
+            None => {
+                self.at = len;
+                self.lines.lost();
+            }
         }
         let now = jiff::Timestamp::now().as_millisecond();
         let mut heard = Vec::new();
         let mut piece = vec![0; READ_AT_ONCE.min(64 << 10)];
+        let before = self.at;
         for _ in 0..READ_AT_ONCE / piece.len() {
             let Ok(read @ 1..) = self.file.read_at(&mut piece, self.at) else {
                 break;
@@ -131,6 +138,12 @@ impl Hearing {
             let piece = piece.get(..read).unwrap_or_default();
             self.lines
                 .feed(piece, |line| heard.extend(self.ear.hear(line, now)));
+        }
+        if self.at == before {
+            self.lines.rest(|line| {
+                heard = self.ear.hear(line, now);
+                !heard.is_empty()
+            });
         }
         heard
     }
@@ -165,110 +178,4 @@ fn add_fingerprint(path: &Path, depth: usize, left: &mut usize, hasher: &mut Def
 /// Whether the leaf is stopped. Of the leaf alone: what it has stopped below itself is its own affair.
 fn is_suspended(leaf: Pid) -> bool {
     Stat::of(leaf).is_some_and(|stat| stat.is_suspended())
-}
-
-/// What the processes below the shim had used when they were last measured.
-#[derive(Default)]
-struct Usage {
-    at: Duration,
-    used: Used,
-}
-
-/// What they have used.
-#[derive(Default)]
-struct Used {
-    /// Each of those that live, in clock ticks and bytes.
-    living: HashMap<(i32, u64), (u64, u64)>,
-    /// All that have ended, in clock ticks.
-    ended: u64,
-}
-
-impl Usage {
-    /// Whether the processes below the leaf have used processor or disk since the last time: a hundredth of the time, or a
-    /// block.
-    fn busy(&mut self, leaf: Pid, now: Duration) -> bool {
-        let time = now.saturating_sub(self.at);
-        let used = Used::below(Pid::this(), leaf);
-        let (ticks, disk) = used.since(&self.used);
-        (self.at, self.used) = (now, used);
-        let ticks = CLOCK_TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX));
-        ticks >= (time / IDLE_SHARE).max(CLOCK_TICK) || disk >= DISK
-    }
-}
-
-impl Used {
-    /// Of the leaf itself, only what its ended children have used counts: it is the agent that is suspected.
-    fn below(shim: Pid, leaf: Pid) -> Used {
-        let all = process::all();
-        let below = process::descendants(shim, &all);
-        // The shim itself only for those it has taken in and reaped.
-        let accounts = below.iter().chain(all.iter().find(|s| s.pid == shim));
-        Used {
-            ended: accounts.map(|s| s.ended_ticks).sum(),
-            living: below
-                .iter()
-                .filter(|s| s.pid != leaf)
-                .map(|s| (s.id(), (s.own_ticks, disk(s.pid))))
-                .collect(),
-        }
-    }
-
-    /// What was used meanwhile. What ended meanwhile is in the account of whoever waited for it, with what it had used
-    /// before.
-    fn since(&self, before: &Used) -> (u64, u64) {
-        let known = |id| before.living.get(id).copied().unwrap_or_default();
-        let gone = before
-            .living
-            .iter()
-            .filter(|(id, _)| !self.living.contains_key(id));
-        let had_used: u64 = gone.map(|(_, (ticks, _))| ticks).sum();
-        let grown = self.ended.saturating_sub(before.ended);
-        let living = self.living.iter().map(|(id, (ticks, disk))| {
-            let (ticks_before, disk_before) = known(id);
-            (
-                ticks.saturating_sub(ticks_before),
-                disk.saturating_sub(disk_before),
-            )
-        });
-        living.fold(
-            (grown.saturating_sub(had_used), 0),
-            |(ticks, disk), (t, d)| (ticks + t, disk + d),
-        )
-    }
-}
-
-/// What a process has read from disk and written to it, in bytes.
-fn disk(pid: Pid) -> u64 {
-    let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    let bytes = |name: &str| {
-        let value = io.lines().find_map(|l| l.strip_prefix(name));
-        value.and_then(|v| v.trim().parse().ok()).unwrap_or(0u64)
-    };
-    bytes("read_bytes:").saturating_add(bytes("write_bytes:"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn used(living: &[(i32, u64)], ended: u64) -> Used {
-        let living = living.iter().map(|(pid, ticks)| ((*pid, 1), (*ticks, 0)));
-        Used {
-            living: living.collect(),
-            ended,
-        }
-    }
-
-    #[test]
-    fn what_ended_meanwhile_has_not_used_again_what_it_had_used_before() {
-        let before = used(&[(2, 500), (3, 10)], 40);
-        let ticks = |after: Used| after.since(&before).0;
-        assert_eq!(ticks(used(&[(2, 500), (3, 10)], 40)), 0);
-        assert_eq!(ticks(used(&[(2, 503), (3, 10), (4, 2)], 40)), 5);
-        // Process 2 ended: what it had used is in another's account now, and what it used since.
-        assert_eq!(ticks(used(&[(3, 10)], 540)), 0);
-        assert_eq!(ticks(used(&[(3, 10)], 547)), 7);
-        // Nobody waited for it: its account is gone.
-        assert_eq!(ticks(used(&[(3, 14)], 40)), 4);
-    }
 }

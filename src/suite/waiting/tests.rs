@@ -1,6 +1,7 @@
 //! The ends of outputs as the tools were seen to print them, and moments in which nobody may be ended.
 
 use super::*;
+use crate::leaf::Used;
 use std::fs;
 use tempfile::TempDir;
 
@@ -25,9 +26,8 @@ impl Suite {
             log,
             now,
             seen: Some(Seen {
-                members: vec![(7, 70)],
                 arguments: vec![arguments.iter().map(|a| (*a).to_owned()).collect()],
-                ticks: 100,
+                used: Used::of(&[(7, 70)], 100),
             }),
             looks: 0,
         }
@@ -191,19 +191,19 @@ fn a_suite_that_prints_on_is_never_ended_and_the_end_is_looked_at_anew() {
 
 #[test]
 fn a_suite_that_works_silently_is_never_ended_until_it_rests() {
-    // A sixth of one processor, or a process that begins or ends now and then.
+    // A thirtieth of one processor, or a process that begins or ends now and then.
     let mut suite = Suite::new(&["vitest"]);
     suite.prints(VITEST);
     let mut turn = 0;
     let works = |seen: &mut Seen| {
         turn += 1;
-        seen.ticks += u64::from(turn % 6 == 0);
+        seen.used = Used::of(&[(7, 70)], 100 + turn / 6);
     };
     assert_eq!(suite.after(60.0, works), None);
     let mut pid = 7;
     let changes = |seen: &mut Seen| {
         pid += 1;
-        seen.members = vec![(pid, 70)];
+        seen.used = Used::of(&[(pid, 70)], 100);
     };
     assert_eq!(suite.after(60.0, changes), None);
     assert_eq!(suite.after(10.5, |_| ()), Some("vitest"));

@@ -99,3 +99,82 @@ fn a_stop_request_refuses_a_launch_or_ends_the_wait() {
     assert_eq!(output.stderr, b"supervise[develop-red]: killed-by-stop\n");
     assert!(!alive(leaf));
 }
+
+/// A command that runs `veri leaf` with namespaces of its own; None where that cannot be had.
+fn apart(house: &House, namespaces: &str, first: &str) -> Option<Command> {
+    let ways = match nix::unistd::geteuid().is_root() {
+        true => format!("-{namespaces}"),
+        false => format!("-Ur{namespaces}"),
+    };
+    let mut command = Command::new("unshare");
+    let script = format!("{first} && exec \"$@\"");
+    command.args([&ways, "--kill-child", "sh", "-c", &script, "sh"]);
+    let mut probe = Command::new(command.get_program());
+    let works = probe.args(command.get_args()).arg("true").output();
+    if !works.is_ok_and(|out| out.status.success()) {
+        eprintln!("not tried: no namespaces of one's own here");
+        return None;
+    }
+    command
+        .args([VERI, "leaf", "--dir"])
+        .arg(house.records.dir());
+    command.current_dir(house.cwd()).env_remove("VERI_LAUNCH");
+    Some(command)
+}
+
+#[test]
+fn a_signal_to_the_first_process_of_a_container_ends_its_leaf_and_is_recorded() {
+    let house = House::new();
+    let Some(mut command) = apart(&house, "mpf", "mount -t proc proc /proc") else {
+        return;
+    };
+    let script = "echo $$ >leaf; exec sleep 1000";
+    let mut container = command
+        .args([
+            "run",
+            "develop-red",
+            "--grace",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    house.pid("leaf");
+    let id = container.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let first = Pid::from_raw(children.trim().parse().unwrap());
+    send(first, Signal::SIGTERM).unwrap();
+    let soon = Instant::now() + PATIENCE / 3;
+    while container.try_wait().unwrap().is_none() && Instant::now() < soon {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = container.kill();
+    let output = container.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.stderr, b"supervise[develop-red]: killed-by-stop\n");
+    let launch = house.shim_launch();
+    let exit = house.records.ended(&launch).unwrap().unwrap();
+    assert_eq!(exit.why, Some(KillWhy::Stop));
+}
+
+#[test]
+fn where_there_is_no_proc_a_launch_says_that_and_does_not_guess() {
+    let house = House::new();
+    let Some(mut command) = apart(&house, "mpf", "mount -t tmpfs none /proc") else {
+        return;
+    };
+    let output = command.args(["run", "develop-red", "--", "true"]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("There is no /proc here"), "{said}");
+    assert!(said.contains("No such file or directory"), "{said}");
+    assert_eq!(
+        output.status.code(),
+        Some(i32::from(veri::exit::BAIL_SYSTEM)),
+        "{said}"
+    );
+}

@@ -137,6 +137,31 @@ fn a_leaf_that_lingers_after_its_result_has_answered() {
 }
 
 #[test]
+fn a_result_without_a_line_break_after_it_is_the_result() {
+    let house = House::new();
+    let watch = Watch {
+        lingering: Some(seconds(0.3)),
+        ..idle(2.0)
+    };
+    let script = r#"printf 'x\n{"type":'; sleep 0.1; printf '"result"}'; exec sleep 1000"#;
+    let (end, exit) = house.watched(watch, script);
+    assert_eq!((end, exit.lingered), (End::Lingered, true));
+}
+
+#[test]
+fn a_result_at_the_end_of_more_output_than_can_be_caught_up_with_is_heard() {
+    let house = House::new();
+    let mut spec = house.script(
+        r#"kill -STOP $PPID; yes '{"type":"x"}' | head -c 80000000; echo; echo '{"type":"result"}'; kill -CONT $PPID; exec sleep 1000"#,
+    );
+    spec.watch = Some(Watch {
+        lingering: Some(seconds(0.1)),
+        ..idle(5.0)
+    });
+    assert_eq!(house.run_spec(&spec).0, End::Lingered);
+}
+
+#[test]
 fn a_result_is_found_behind_output_that_is_too_long_to_keep() {
     let house = House::new();
     let mut spec = house.script(

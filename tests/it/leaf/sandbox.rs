@@ -364,23 +364,31 @@ fn root_in_a_sandbox_sets_no_clock_and_restarts_no_machine() {
     if kernel::landlock().is_none() || !nix::unistd::geteuid().is_root() {
         return;
     }
-    let (mut house, spec) = confined(&[]);
-    // A caller that hands privileges on, as older container engines did: root would get them back.
-    let file = house.dir.path().join("shim");
-    let hands_on = "setpriv --inh-caps +sys_time,+sys_boot";
-    let works = Command::new("setpriv").arg("--version").output().is_ok();
-    let by = if works { hands_on } else { "" };
-    fs::write(&file, format!("#!/bin/sh\nexec {by} {VERI} \"$@\"\n")).unwrap();
-    crate::executable::executable(&file);
-    house.records = house.records.clone().with_shim(&file);
-    let said = succeeded(
-        &house,
-        &spec(&house, "sed -n 's/^Cap[IPEB].*:\\t//p' /proc/self/status"),
-    );
-    assert_eq!(said.len(), 4, "{said:?}");
-    const CONTAINERS: u64 = 0xa804_25fb & !(1 << 27);
-    for set in said {
-        let set = u64::from_str_radix(&set, 16).unwrap();
-        assert_eq!(set & !CONTAINERS, 0, "{set:x}");
+    // A caller that hands privileges on, as older container engines did: root would get them back. And one without the
+    // privilege to bound them.
+    let ways = match Command::new("setpriv").arg("--version").output() {
+        Ok(_) => &[
+            ("setpriv --inh-caps +sys_time,+sys_boot", 4),
+            ("setpriv --bounding-set -setpcap", 3),
+        ][..],
+        Err(_) => &[("", 4)],
+    };
+    for (by, sets) in ways {
+        let (mut house, spec) = confined(&[]);
+        let file = house.dir.path().join("shim");
+        fs::write(&file, format!("#!/bin/sh\nexec {by} {VERI} \"$@\"\n")).unwrap();
+        crate::executable::executable(&file);
+        house.records = house.records.clone().with_shim(&file);
+        let said = succeeded(
+            &house,
+            &spec(&house, "sed -n 's/^Cap[IPEB].*:\\t//p' /proc/self/status"),
+        );
+        assert_eq!(said.len(), 4, "{said:?}");
+        const CONTAINERS: u64 = 0xa804_25fb & !(1 << 27);
+        // Inheritable, permitted, effective, bounding.
+        for set in &said[..*sets] {
+            let set = u64::from_str_radix(set, 16).unwrap();
+            assert_eq!(set & !CONTAINERS, 0, "{by}: {said:?}");
+        }
     }
 }

@@ -217,3 +217,25 @@ fn a_lock_that_a_stranger_holds_does_not_keep_a_dead_launch_open() {
     until("the lock", || stranger.try_lock().ok());
     assert_eq!(house.settle(&launch), End::Lost);
 }
+
+#[test]
+fn an_end_that_is_recorded_beats_an_intent_to_kill_for_whoever_reads_it() {
+    let house = House::new();
+    for why in ["stop", "wall", "lingering", "stuck", "no word of ours"] {
+        let (end, exit) = house.run("exit 7");
+        assert_eq!(end, End::Done { code: 7 });
+        let intent = format!(
+            r#"{{"v":1,"launch":"{}","why":"{why}","at":""}}"#,
+            exit.launch
+        );
+        fs::write(house.records.run(&exit.launch, "kill"), intent).unwrap();
+        assert_eq!(house.settle(&exit.launch), end, "{why}");
+        let listed = leaf::list(&house.records).unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].end, end, "{why}");
+        let (code, output) = house.leaf(&["wait", "develop-red"]);
+        assert_eq!(code, 1, "{why}");
+        assert_eq!(output.stderr, b"supervise[develop-red]: done(7)\n");
+        assert!(!house.err().contains("killed-external"), "{why}");
+    }
+}
