@@ -1,5 +1,6 @@
 //! Storage that fails, in whatever words: a full disk, a quota, a read-only file system, a permission that is gone.
 
+use nix::errno::Errno;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,10 @@ const LEFT: (u64, u64) = (1 << 20, 16);
 
 /// What a person does about it, as the end of a message.
 pub const ADVICE: &str = "Nothing finished is lost: make room or give access, and run again.";
+
+/// What a person does where the system gives no more.
+const NO_MORE: &str = "The system gives no more open files, processes or memory: end what holds them or raise the limit \
+                       (`ulimit -n`, `ulimit -u`, pids.max of the container), then run again. Nothing finished is lost.";
 
 /// Whether an error of this kind is the storage's.
 pub fn is_to_blame(kind: ErrorKind) -> bool {
@@ -26,10 +31,34 @@ pub fn has_no_room(kind: ErrorKind) -> bool {
     )
 }
 
+/// Whether an error is the storage's: by its kind, or by what the system calls it (a failing disk, a mount whose server is
+/// gone, a file system without locks).
+pub fn failed(error: &std::io::Error) -> bool {
+    let by_name = error.raw_os_error().map(Errno::from_raw);
+    is_to_blame(error.kind())
+        || by_name.is_some_and(|name| {
+            use Errno as E;
+            matches!(
+                name,
+                E::EIO | E::ENXIO | E::ENODEV | E::ESTALE | E::ENOTCONN | E::ENOLCK | E::EUCLEAN
+            )
+        })
+}
+
+/// What a person does about an error that says that the system gives no more files, processes or memory; None of any other.
+pub fn has_no_more(error: &std::io::Error) -> Option<&'static str> {
+    let name = error.raw_os_error().map(Errno::from_raw)?;
+    matches!(
+        name,
+        Errno::EMFILE | Errno::ENFILE | Errno::EAGAIN | Errno::ENOMEM
+    )
+    .then_some(NO_MORE)
+}
+
 /// Whether another program (git, libgit2) says so, in the C locale. Only its own words will do: those of a hook or a
 /// test may say anything.
 pub fn is_named_in(words: &str) -> bool {
-    const FULL: [&str; 8] = [
+    const FULL: [&str; 11] = [
         "No space left on device",
         // git, which does not say why.
         "unable to write",
@@ -39,6 +68,9 @@ pub fn is_named_in(words: &str) -> bool {
         "Read-only file system",
         "Disk quota exceeded",
         "File too large",
+        "Input/output error",
+        "Stale file handle",
+        "Transport endpoint is not connected",
         "insufficient permission for adding an object",
     ];
     FULL.iter().any(|full| words.contains(full)) || words.lines().any(is_denied)
@@ -131,6 +163,55 @@ mod tests {
         } else {
             panic!("nobody writes in /proc");
         }
+    }
+
+    #[test]
+    fn every_way_in_which_a_disk_refuses_a_write_is_the_storages_fault() {
+        use nix::errno::Errno;
+        let kind = |errno: Errno| std::io::Error::from(errno).kind();
+        for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EROFS, Errno::EFBIG] {
+            assert!(
+                has_no_room(kind(errno)) && is_to_blame(kind(errno)),
+                "{errno}"
+            );
+        }
+        for errno in [Errno::EACCES, Errno::EPERM] {
+            assert!(
+                !has_no_room(kind(errno)) && is_to_blame(kind(errno)),
+                "{errno}"
+            );
+        }
+        for errno in [Errno::ENOENT, Errno::EPIPE, Errno::ETIMEDOUT] {
+            assert!(!is_to_blame(kind(errno)), "{errno}");
+        }
+    }
+
+    #[test]
+    fn each_of_gits_words_for_a_failing_disk_tells_it_alone() {
+        for words in [
+            "fatal: write error: No space left on device",
+            "fatal: unable to write new index file",
+            "error: couldn't write '.git/rebase-merge/done'",
+            "fatal: sha1 file 'x' write error. Out of diskspace",
+            "fatal: Unable to create '/r/.git/HEAD.lock': Read-only file system",
+            "error: file write error: Disk quota exceeded",
+            "fatal: write failure: File too large",
+            "error: insufficient permission for adding an object to repository database .git/objects",
+            "error: cannot open '/r/.git/FETCH_HEAD': Permission denied",
+        ] {
+            assert!(is_named_in(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_dying_disk_a_mount_without_its_server_and_one_without_locks_are_the_storages_fault() {
+        for name in [Errno::EIO, Errno::ESTALE, Errno::ENOTCONN, Errno::ENOLCK] {
+            assert!(failed(&name.into()), "{name}");
+        }
+        for name in [Errno::ENOENT, Errno::EMFILE, Errno::EAGAIN] {
+            assert!(!failed(&name.into()), "{name}");
+        }
+        assert!(is_named_in("fatal: mmap failed: Input/output error"));
     }
 
     #[test]

@@ -190,9 +190,12 @@ fn remove(repo: &Repo, home: &Path, place: &Place, out: &mut dyn Write) -> Resul
     let stem = kept_stem(home, &place.tree, place.issue, false);
     let tree = WorkTree::linked(repo, &place.tree, head)?.with_kept(stem);
     if let Some(guard) = tree.open_guard()?.filter(|guard| guard.fits(&tree)) {
-        let settled = guard.settle(&tree, place.issue)?;
-        for said in settled.tampered.iter().chain(&settled.noted) {
-            writeln!(out, "note     issue {}: {said}", place.issue)?;
+        let n = place.issue;
+        let settled = guard.settle(&tree, n, &mut |said| {
+            Ok(writeln!(out, "note     issue {n}: {said}")?)
+        })?;
+        for said in &settled.noted {
+            writeln!(out, "note     issue {n}: {said}")?;
         }
     }
     tree.drop_guard()?;

@@ -94,7 +94,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     (
         "VERI_SLOT",
-        "given to suites, setup and verifiers: a small number for ports and database names",
+        "given to suites, checks, setup, services, developers and verifiers: a small number for ports and database names",
     ),
 ];
 
@@ -103,7 +103,8 @@ const FILES: &[(&str, &str)] = &[
     (".tdd/events.jsonl", "the journal (`veri log`)"),
     (
         ".tdd/<leaf>.pid .exit .out .err",
-        "the newest launch of a leaf; .tdd/runs/<launch>.* keeps every launch, its prompt and output",
+        "the newest launch of a leaf; .tdd/runs/<launch>.* keeps every launch, its prompt and output, and in .kill why \
+         veri ended it",
     ),
     (
         ".tdd/issue-<n>-skill-commit",
@@ -130,11 +131,20 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "$VERI_HOME/<repo-id>/work/issue-<n>",
-        "the run's own worktree, which holds its .tdd/; beside it issue-<n>.lock",
+        "the run's own worktree, which holds its .tdd/; beside it issue-<n>.lock, and issue-<n>.journal, the \
+         journal's copy",
+    ),
+    (
+        "$VERI_HOME/<repo-id>/journals/",
+        "journals of runs whose worktree `veri clean` has removed",
     ),
     (
         "$VERI_HOME/<repo-id>/ground/",
-        "proving grounds, with the logs of their suites in <ground>.d/",
+        "proving grounds, with the logs of their suites in <ground>.d/, of services in its services/",
+    ),
+    (
+        "$VERI_HOME/<repo-id>/verify/, develop/",
+        "temporary folders of verifiers and of confined developers, for as long as they work",
     ),
     (
         "$VERI_HOME/<repo-id>/results/",

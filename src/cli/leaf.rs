@@ -2,7 +2,7 @@
 
 use super::leaf_journal::Telling;
 use crate::conductor::stop;
-use crate::config::Env;
+use crate::config::{Env, MAX_SECONDS};
 use crate::exit;
 use crate::leaf::{
     self, AlreadyRunning, BadName, End, KillWhy, LaunchId, Means, Records, Sign, Spec, Stands,
@@ -10,6 +10,7 @@ use crate::leaf::{
 };
 use crate::role::StopMode;
 use anyhow::Context;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -24,10 +25,16 @@ use std::time::Duration;
 /// The wall time of a leaf when neither the command line nor `VERI_TIMEOUT` says, in seconds.
 const DEFAULT_TIMEOUT: u64 = 900;
 
+/// Seconds that somebody may be given, or may have to wait.
+fn seconds(least: u64) -> RangedU64ValueParser {
+    clap::value_parser!(u64).range(least..=MAX_SECONDS)
+}
+
+/// What `run` and `wait` exit with.
+const EXIT_CODES: &str = "Exit code: 0 it exited with 0, or gave its result and lingered; 1 it exited otherwise or could \
+    not be executed; 2 it was killed, lost or refused, or no such launch is recorded; 3 it still runs.";
+
 /// Run, watch and end supervised commands
-///
-/// Exit codes of run and wait: 0 it exited with 0, 1 it exited otherwise or could not be executed, 2 it was
-/// killed, lost or refused, 3 it still runs.
 #[derive(Debug, Args)]
 pub struct LeafCommand {
     /// The folder of the records
@@ -40,15 +47,17 @@ pub struct LeafCommand {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Launch a command and wait for its end
+    #[command(after_help = EXIT_CODES)]
     Run(Launch),
     /// Launch a command and return at once; prints the launch id
     Start(Launch),
     /// Wait for the end of a leaf's newest launch
+    #[command(after_help = EXIT_CODES)]
     Wait {
         /// The leaf's name
         name: String,
         /// Give up waiting (exit code 3) after so many seconds; the leaf goes on
-        #[arg(long, value_name = "S")]
+        #[arg(long, value_name = "S", value_parser = seconds(0))]
         max_seconds: Option<u64>,
     },
     /// List the newest launch of every leaf
@@ -65,19 +74,19 @@ struct Launch {
     /// The leaf's name: its files are NAME.out, NAME.err, NAME.exit
     name: String,
     /// Wall time in seconds [default: VERI_TIMEOUT, else 900]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = seconds(1))]
     timeout: Option<u64>,
     /// Seconds between asking it to end and making it end, with all that it started
-    #[arg(long, value_name = "S", default_value_t = leaf::DEFAULT_GRACE.as_secs())]
+    #[arg(long, value_name = "S", default_value_t = leaf::DEFAULT_GRACE.as_secs(), value_parser = seconds(0))]
     grace: u64,
     /// Seconds until it must have written something
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = seconds(1))]
     first_sign: Option<u64>,
     /// Seconds that it may be silent
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = seconds(1))]
     idle: Option<u64>,
     /// Seconds that it may go on after its result; it has then answered, and is ended
-    #[arg(long, value_name = "S", requires = "result")]
+    #[arg(long, value_name = "S", requires = "result", value_parser = seconds(0))]
     lingering: Option<u64>,
     /// A line of its output with this value at this place is its result: '/type=result'
     #[arg(long, value_name = "POINTER=VALUE", value_parser = Stands::parse)]
@@ -128,6 +137,9 @@ impl LeafCommand {
                 })?;
                 if let Some(telling) = &telling {
                     telling.exit(&records, &name, running.launch(), &end)?;
+                }
+                for left in running.record()?.map_or(Vec::new(), |record| record.left) {
+                    say(&format!("supervise[{name}]: {left} could not be ended"));
                 }
                 Ok(tell(&name, &end))
             }
@@ -256,13 +268,17 @@ fn ended_by_signals() -> anyhow::Result<()> {
 }
 
 fn default_timeout(env: &Env) -> anyhow::Result<u64> {
-    match env.text("VERI_TIMEOUT") {
-        Some(text) => text
-            .trim()
-            .parse()
-            .with_context(|| format!("VERI_TIMEOUT is not a number of seconds: {text:?}")),
-        None => Ok(DEFAULT_TIMEOUT),
-    }
+    let Some(text) = env.text("VERI_TIMEOUT") else {
+        return Ok(DEFAULT_TIMEOUT);
+    };
+    let seconds = text.trim().parse().ok();
+    seconds
+        .filter(|seconds| (1..=MAX_SECONDS).contains(seconds))
+        .with_context(|| {
+            format!(
+                "VERI_TIMEOUT is {text:?}, which is not a number of seconds from 1 to {MAX_SECONDS}"
+            )
+        })
 }
 
 /// The caller's environment; agents' own shells get no shorter time than the leaf unless the caller says so.

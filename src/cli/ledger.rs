@@ -8,8 +8,6 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The largest file that is read as a ledger, in bytes.
-
 /// Read a ledger, or tick a step of it.
 #[derive(Debug, clap::Args)]
 pub struct LedgerCommand {

@@ -65,7 +65,7 @@ enum Command {
     Leaf(leaf::LeafCommand),
     /// Plumbing: read, check and tick a ledger
     Ledger(ledger::LedgerCommand),
-    /// Plumbing: schemas and templates of what agents are sent
+    /// Plumbing: schemas of what agents answer and of the journal
     Prompt(prompt::PromptCommand),
     /// The contracts: exit-codes, causes, environment, files
     Help(help::HelpCommand),

@@ -11,6 +11,7 @@ use crate::untrusted::whole;
 use crate::{exit, journal};
 use anyhow::Result;
 use clap::Args;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use std::io::Write;
 
@@ -42,6 +43,10 @@ struct Standing {
     /// When the last event was, and what.
     last: Option<String>,
     event: Option<String>,
+    /// The leaf that a run which is going on waits for, since when, and when it is killed if it has not ended by then.
+    leaf: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
     /// The newest that a person would be told, and when.
     #[serde(skip)]
     told: Option<String>,
@@ -105,6 +110,13 @@ fn tell(standings: &[Standing], out: &mut dyn Write) -> Result<()> {
         {
             writeln!(out, "  at      step {step}, {phase}: {}", s.title)?;
         }
+        if let (Some(leaf), Some(since), Some(until)) = (&s.leaf, &s.since, &s.until) {
+            let (since, until) = (clock(since), clock(until));
+            writeln!(
+                out,
+                "  works   {leaf} since {since} UTC; ended at {until} if it still works then"
+            )?;
+        }
         if let Some(told) = &s.told {
             writeln!(out, "  last    {told}")?;
         }
@@ -167,6 +179,11 @@ fn standing(place: &Place) -> Result<Standing> {
         ),
         _ => ("interrupted", place.resume()),
     };
+    let working = if state == "running" {
+        at_work(&lines)
+    } else {
+        None
+    };
     let about = lines.iter().rev().find(|l| l.step.is_some());
     let find = |kind: Kind, key: &str| {
         let line = lines
@@ -186,10 +203,13 @@ fn standing(place: &Place) -> Result<Standing> {
         done,
         steps,
         step: about.and_then(|l| l.step),
-        title: about.map_or(String::new(), |l| {
-            l.title.chars().filter(|c| !c.is_control()).collect()
-        }),
+        title: about.map_or(String::new(), |l| clean(&l.title)),
         phase: about.and_then(|l| l.phase).map(|p| p.as_str().to_owned()),
+        leaf: working
+            .as_ref()
+            .map(|(launch, _)| clean(launch.text("leaf"))),
+        since: working.as_ref().map(|(launch, _)| launch.ts.clone()),
+        until: working.map(|(_, until)| until.to_string()),
         last: last.map(|l| l.ts.clone()),
         told: lines.iter().rev().find_map(|l| {
             let words = Console::new(Style::Plain).words(l)?;
@@ -204,4 +224,23 @@ fn standing(place: &Place) -> Result<Standing> {
         },
         next,
     })
+}
+
+/// The launch of the leaf that is at work, and when its wall time is over.
+fn at_work<'a>(lines: &[&'a Line]) -> Option<(&'a Line, Timestamp)> {
+    let ended = |l: &Line| {
+        l.fields
+            .get("input")
+            .is_some_and(|i| i.get("leaf-ended").is_some())
+    };
+    let mut since = lines.iter().rev().take_while(|l| !ended(l));
+    let launch = since.find(|l| l.fields.contains_key("deadlines"))?;
+    let timeout = launch.fields["deadlines"].get("timeout")?.as_i64()?;
+    let since: Timestamp = launch.ts.parse().ok()?;
+    let until = since.checked_add(SignedDuration::from_secs(timeout)).ok()?;
+    Some((launch, until))
+}
+
+fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }

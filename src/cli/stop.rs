@@ -59,12 +59,15 @@ impl StopCommand {
                 Ok(exit::DONE)
             }
             [place] => {
-                stop::ask(&place.tdd(), self.mode)?;
+                let asked = stop::ask(&place.tdd(), self.mode)?;
+                let already = match asked == self.mode {
+                    true => "asked the run",
+                    false => "already asked for more: the run",
+                };
                 writeln!(
                     out,
-                    "asked the run of issue {} to stop ({}); `{}` goes on later",
+                    "{already} of issue {} to stop ({asked}); `{}` goes on later",
                     place.issue,
-                    self.mode,
                     place.resume()
                 )?;
                 Ok(exit::DONE)

@@ -2,6 +2,7 @@
 
 use super::console::{Console, Style};
 use super::outlet::{self, LeftOut};
+use crate::cause::Cause;
 use crate::conductor::{self, Ask, IssueArg};
 use crate::config::{Env, MAX_SECONDS};
 use crate::event::Line;
@@ -85,15 +86,13 @@ pub struct TddCommand {
 
 impl TddCommand {
     pub(super) fn run(self, env: &Env, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-        let folder = match std::env::current_dir() {
-            Ok(folder) => folder,
-            Err(error) => {
-                let _ = writeln!(err, "veri: the current folder cannot be read: {error}");
-                return exit::INTERNAL;
-            }
+        let places = || Ok((std::env::current_dir()?, std::env::current_exe()?));
+        let (folder, program) = match places() {
+            Ok(places) => places,
+            Err(error) => return not_found(err, &error),
         };
         let style = self.style();
-        let ask = match self.ask(env, folder) {
+        let ask = match self.ask(env, folder, program) {
             Ok(ask) => ask,
             Err(message) => {
                 let _ = writeln!(err, "veri: {message}");
@@ -120,7 +119,7 @@ impl TddCommand {
         }
     }
 
-    fn ask(self, env: &Env, folder: PathBuf) -> Result<Ask, String> {
+    fn ask(self, env: &Env, folder: PathBuf, program: PathBuf) -> Result<Ask, String> {
         let issue = match self.issue.trim_start_matches('#').parse::<u64>() {
             Ok(0) => return Err("issues are numbered from 1".to_owned()),
             Ok(number) => IssueArg::Number(number),
@@ -147,8 +146,6 @@ impl TddCommand {
             },
             (None, None) => None,
         };
-        let program = std::env::current_exe()
-            .map_err(|e| format!("the path of this program cannot be found: {e}"))?;
         Ok(Ask {
             env: env.clone(),
             folder,
@@ -176,6 +173,18 @@ impl TddCommand {
             new_templates,
         })
     }
+}
+
+/// The end of a start that does not know where it is: nobody wrote a wrong command line, and it is no bug of veri's.
+fn not_found(err: &mut dyn Write, error: &std::io::Error) -> u8 {
+    let cause = Cause::StorageFailed;
+    let _ = writeln!(
+        err,
+        "The current folder, or the program's own path, cannot be found: {error}. See to it that both are there and that \
+         /proc is mounted, then run again.\nbail: {cause} ({})",
+        cause.class().as_str()
+    );
+    cause.class().exit_code()
 }
 
 /// Lines of a run that nobody read in time, for people.

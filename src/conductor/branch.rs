@@ -2,10 +2,13 @@
 //! was made before a crash, somebody else's commits.
 
 use super::leaves::oid;
+use super::record::{Entry, of_work};
 use super::run::Run;
-use crate::event::Kind;
+use crate::cause::Bail;
+use crate::event::{Kind, Line};
 use crate::git::tree;
-use crate::machine::{Event, KeptRed, Tree, Work};
+use crate::machine::{Event, KeptRed, Stage, Tree, Work};
+use crate::role::Claim;
 use anyhow::Result;
 use git2::Oid;
 use serde::{Deserialize, Serialize};
@@ -100,9 +103,79 @@ impl Run<'_> {
         }
     }
 
-    /// The commit of this claim, when it was made already: by its trailers, among those that came onto the
-    /// branch since it was first intended.
+    /// The commit of this claim, when it was made already and is what was judged.
     pub(super) fn committed_already(&self, work: &Work) -> Result<Option<Oid>> {
+        match self.commit_of(work)? {
+            Some(commit) if self.is_as_judged(work, commit)? => Ok(Some(commit)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Before anything is built on the branch: a commit that was made, and whose conductor was killed before it had
+    /// seen that hooks made something else of it than was judged, is taken back. It is made once more, and what then
+    /// comes of it is judged.
+    pub(super) fn take_unjudged_commit_back(&mut self) -> Result<()> {
+        let Some(work) = self.state.work.clone().filter(|w| w.stage == Stage::Commit) else {
+            return Ok(());
+        };
+        let Some(commit) = self.commit_of(&work)? else {
+            return Ok(());
+        };
+        if self.is_as_judged(&work, commit)? {
+            return Ok(());
+        }
+        let parent = self.tree.git2().find_commit(commit)?.parent_id(0)?;
+        if self.tree.head()? != commit {
+            return Err(Bail::needs_user(format!(
+                "Hooks made something else of the commit {commit} than was judged, the run was killed before it could \
+                 take it back, and by now there are commits on top of it. Take it out of the branch (`git rebase \
+                 --onto {parent} {commit}`), then run again; the step is committed once more."
+            ))
+            .into());
+        }
+        let tree = tree::without_tdd(self.tree.git2(), tree::of_commit(self.tree.git2(), commit)?)?;
+        let why = "a commit that is not what was judged, since hooks changed it";
+        let refs = self.tree.refs(self.issue_number);
+        let kept = refs.discard(tree, Some(parent), why)?;
+        self.tree.take_back(commit, parent, &self.ledger_path())?;
+        let said = format!(
+            "{:.9}, {why}, is taken back; kept in {kept}",
+            commit.to_string()
+        );
+        // The hooks changed the files of the working tree, too.
+        let fields = json!({ "left": tree.to_string() });
+        self.write(Entry::new(Kind::Commit, of_work(&work), fields).say(said))
+    }
+
+    /// Whether a commit of this claim holds what was checked and approved, or checked once more when hooks had changed
+    /// it, with a ledger that says what it should.
+    fn is_as_judged(&self, work: &Work, commit: Oid) -> Result<bool> {
+        let repo = self.tree.git2();
+        let tree = tree::without_tdd(repo, tree::of_commit(repo, commit)?)?.to_string();
+        let judged = work.candidate.as_ref().is_some_and(|c| c.0 == tree);
+        let since_verdict = self.lines.iter().rev();
+        let mut since_verdict = since_verdict.take_while(|l| l.event != Kind::Verdict);
+        let rechecked = |l: &Line| l.fields.contains_key("recheck") && l.text("tree") == tree;
+        if !judged && !since_verdict.any(rechecked) {
+            return Ok(false);
+        }
+        let steps = |commit| -> Result<_> {
+            let bytes = self.committed_ledger(commit)?.unwrap_or_default();
+            Ok(self.parse_ledger(&bytes).ok())
+        };
+        let before = steps(repo.find_commit(commit)?.parent_id(0)?)?;
+        let meant = before.and_then(|ledger| match work.claim {
+            Claim::Refactor => Some(ledger),
+            _ => ledger.tick(work.step.number).ok(),
+        });
+        let is = steps(commit)?;
+        Ok(is
+            .zip(meant)
+            .is_some_and(|(is, meant)| is.steps() == meant.steps()))
+    }
+
+    /// The commit of this claim: by its trailers, among those that came onto the branch since it was first intended.
+    fn commit_of(&self, work: &Work) -> Result<Option<Oid>> {
         let since = self
             .lines
             .iter()

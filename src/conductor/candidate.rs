@@ -151,12 +151,15 @@ impl Run<'_> {
         if in_hand || owed.is_some() {
             self.undo_ledger(&guard, owed.is_some())?;
         }
-        let settled = guard.settle(&self.tree, self.issue_number)?;
-        for what in &settled.tampered {
-            self.found(format!(
-                "{what}: this is git's or the person's and was put back; leave it alone"
-            ))?;
-        }
+        // Found before it is undone, as the ledger is.
+        let issue = self.issue_number;
+        let settled = self.beside_the_tree(|tree, write| {
+            guard.settle(tree, issue, &mut |what| {
+                write(finding(format!(
+                    "{what}: this is git's or the person's and was put back; leave it alone"
+                )))
+            })
+        })?;
         if settled.shut {
             self.standing.locked_away(self.repo.git2().commondir());
         }
@@ -231,8 +234,7 @@ impl Run<'_> {
 
     /// Something that fails the check of the answer under way.
     pub(super) fn found(&mut self, what: String) -> Result<()> {
-        let fields = json!({ "finding": what });
-        self.write(Entry::new(Kind::Check, Default::default(), fields).say(what))
+        self.write(finding(what))
     }
 
     /// What was found since the leaf was launched.
@@ -250,4 +252,9 @@ impl Run<'_> {
         found.dedup();
         found
     }
+}
+
+fn finding(what: String) -> Entry {
+    let fields = json!({ "finding": what });
+    Entry::new(Kind::Check, Default::default(), fields).say(what)
 }

@@ -80,3 +80,39 @@ impl Run<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the last start found belongs to whoever made it, though its git is killed by now and the lock is older or newer.
+    #[test]
+    fn a_lock_that_the_killed_start_found_is_never_taken_for_one_of_its_own() {
+        let (own, others) = (Path::new("/g/HEAD.lock"), Path::new("/g/index.lock"));
+        let since = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        let locks = DeadLocks {
+            before: Some(vec![others.to_owned()]),
+            since,
+        };
+        for changed in [since - CLOCK_SLACK * 50, since, since + CLOCK_SLACK * 50] {
+            assert!(
+                locks.hold(own, changed),
+                "whatever the clock has done since"
+            );
+            assert!(!locks.hold(others, changed));
+        }
+    }
+
+    /// Killed before it could say what it found: only the time of change is left to tell them by.
+    #[test]
+    fn of_a_start_that_said_nothing_the_locks_are_those_made_since_it_began() {
+        let since = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        let locks = DeadLocks {
+            before: None,
+            since,
+        };
+        let lock = Path::new("/g/index.lock");
+        assert!(locks.hold(lock, since) && locks.hold(lock, since + CLOCK_SLACK));
+        assert!(!locks.hold(lock, since - CLOCK_SLACK));
+    }
+}

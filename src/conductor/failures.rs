@@ -45,8 +45,7 @@ pub(super) fn classify(error: &anyhow::Error, effect: &Effect, own: &[PathBuf]) 
         };
         Bail::new(cause, format!("{error:#}"))
     };
-    let known = known_cause(error).or_else(|| vanished(error, own));
-    by_the_storage(known.unwrap_or_else(unknown), own)
+    by_the_storage(known_cause(error).unwrap_or_else(unknown), own)
 }
 
 /// What git or a forge failed for when one of the folders that it works in is gone, or nothing can be written there:
@@ -90,15 +89,27 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     if of_git.is_some_and(|e| storage::is_named_in(e.message())) {
         return Some(storage_failed(error));
     }
-    let kind = kind_of(error)?;
-    let storage = storage::is_to_blame(kind) || kind == ErrorKind::NotADirectory;
+    let io = io_of(error)?;
+    if let Some(advice) = storage::has_no_more(io) {
+        let said = format!("{error:#}. {advice}");
+        return Some(Bail::new(Cause::StorageFailed, said));
+    }
+    let storage = storage::failed(io) || io.kind() == ErrorKind::NotADirectory;
     storage.then(|| storage_failed(error))
+}
+
+/// The cause of an error that no room has a cause for and that the outside world gave: never a bug of veri's.
+pub(super) fn of_the_world(error: &anyhow::Error) -> Option<Bail> {
+    if error.chain().any(|e| e.is::<git2::Error>()) {
+        return Some(Bail::new(Cause::GitFailed, format!("{error:#}")));
+    }
+    io_of(error).map(|_| storage_failed(error))
 }
 
 /// The cause of an error that something was not found, when what is gone is a folder of veri's own: any other thing
 /// that is missing (a program, a file that somebody named) is no fault of the storage.
 pub(super) fn vanished(error: &anyhow::Error, own: &[PathBuf]) -> Option<Bail> {
-    if kind_of(error)? != ErrorKind::NotFound {
+    if io_of(error)?.kind() != ErrorKind::NotFound {
         return None;
     }
     let gone = |folder: &&PathBuf| !Path::is_dir(folder);
@@ -109,10 +120,8 @@ pub(super) fn vanished(error: &anyhow::Error, own: &[PathBuf]) -> Option<Bail> {
     )))
 }
 
-fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
-    let io =
-        |e: &(dyn std::error::Error + 'static)| Some(e.downcast_ref::<std::io::Error>()?.kind());
-    error.chain().find_map(io)
+fn io_of(error: &anyhow::Error) -> Option<&std::io::Error> {
+    error.chain().find_map(|e| e.downcast_ref())
 }
 
 fn storage_failed(error: &anyhow::Error) -> Bail {
@@ -159,8 +168,15 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_the_storages_fault_wherever_it_shows() {
-        let full = anyhow::Error::from(std::io::Error::from(ErrorKind::StorageFull));
-        let bail = classify(&full.context("writing"), &Effect::Publish, &[]);
-        assert_eq!(bail.cause, Cause::StorageFailed);
+        let words = "could not write: No space left on device";
+        for full in [
+            std::io::Error::from(ErrorKind::StorageFull).into(),
+            // A leaf has put a file in the place of a folder.
+            std::io::Error::from(ErrorKind::NotADirectory).into(),
+            anyhow::Error::from(git2::Error::from_str(words)),
+        ] {
+            let bail = classify(&full.context("writing"), &Effect::Publish, &[]);
+            assert_eq!(bail.cause, Cause::StorageFailed, "{}", bail.detail);
+        }
     }
 }

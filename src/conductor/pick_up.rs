@@ -71,6 +71,7 @@ impl Run<'_> {
                 self.tree.journal_copy().display()
             ))?,
         }
+        self.take_unjudged_commit_back()?;
         self.bring_edit_back()?;
         self.take_tree_back()?;
         if fresh {
@@ -277,6 +278,10 @@ impl Run<'_> {
             self.say(Kind::Resume, said)?;
             end = leaf::settle(&records, name, &id, None, &mut || self.glance())?;
         }
+        // As its own conductor would have: what code of the candidate did is found before its answer counts.
+        if leaf.role != Role::Developer {
+            self.settle_guard()?;
+        }
         let ended = matches!(end, End::Done { .. } | End::Lingered);
         if leaf.role == Role::Planner && self.ready.is_none() && ended {
             return Ok(None);
@@ -289,7 +294,8 @@ impl Run<'_> {
         // A verifier's files were moved when its conductor had read them.
         let stdout = files.answer(&records, &id);
         let nonce = line.fields.get("nonce").and_then(Value::as_str);
-        let outcome = self.outcome(leaf, &end, &stdout, nonce, record)?;
+        let deadlines = line.fields.get("deadlines").unwrap_or(&Value::Null);
+        let outcome = self.outcome(leaf, &end, &stdout, nonce, record, deadlines)?;
         match leaf.role {
             Role::Verifier => files.keep(&records, &id),
             Role::Developer => self.clear_developer_temp(&id),

@@ -3,7 +3,7 @@
 //! Git and the lock (1, 2) are `start`'s. Nothing here touches a branch or a tracked file before
 //! everything has passed.
 
-use super::proving::checks;
+use super::proving::baseline::Baseline;
 use super::record::Entry;
 use super::run::{Ready, Run};
 use super::snapshot::{self, InForce};
@@ -29,6 +29,7 @@ use git2::Oid;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::path::Path;
 
 /// Where the work goes on.
 struct Start {
@@ -40,6 +41,7 @@ struct Start {
 
 impl Run<'_> {
     pub(super) fn preflight(&mut self) -> Result<(Event, Value)> {
+        self.find_temporary()?;
         self.clean_tree()?; // 3
         let text = self.read_issue()?; // 4
         let start = self.find_start()?; // 5
@@ -116,6 +118,21 @@ impl Run<'_> {
             },
             fields,
         ))
+    }
+
+    /// Agents, suites, hooks and git make files in it, each from a folder of its own.
+    fn find_temporary(&self) -> Result<()> {
+        let folder = Path::new(self.ask.env.get("TMPDIR").unwrap_or(OsStr::new("/tmp")));
+        let why = match tempfile::NamedTempFile::new_in(folder) {
+            Err(e) => e.to_string(),
+            Ok(_) if folder.is_relative() => "it is not an absolute path".to_owned(),
+            Ok(_) => return Ok(()),
+        };
+        Err(Bail::needs_user(format!(
+            "The folder for temporary files, {} (TMPDIR), cannot be used: {why}. Make it, or name another, then run again.",
+            folder.display()
+        ))
+        .into())
     }
 
     /// Says once in a run by what little the processes of its leaves are ended, where something is missing.
@@ -412,7 +429,7 @@ impl Run<'_> {
     }
 
     /// 10. The ground, and the suite and the extra checks on the commit that the work goes on from.
-    fn baseline(&mut self, tip: Oid) -> Result<checks::Baseline> {
+    fn baseline(&mut self, tip: Oid) -> Result<Baseline> {
         let repo = self.tree.git2();
         let tree = tree::without_tdd(repo, tree::of_commit(repo, tip)?)?;
         let baseline = self.run_baseline(tree)?;

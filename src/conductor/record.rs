@@ -243,8 +243,8 @@ fn leaf_ended(end: &LeafEnd, subject: Subject, effect: Option<&Effect>) -> Entry
         LeafEnd::Failed { code } => entry(Kind::Exit, json!({ "end": "failed", "code": code }))
             .say(format!("exited with code {code}")),
         LeafEnd::Stuck => entry(Kind::Exit, json!({ "end": "killed-stuck" }))
-            .say("did not end in time: it is stuck, and is killed with all that it started"),
-        LeafEnd::Silent { detail } => entry(
+            .say("is stuck, and is killed with all that it started"),
+        LeafEnd::Late { detail } | LeafEnd::Silent { detail } => entry(
             Kind::Exit,
             json!({ "end": "killed-stuck", "detail": detail }),
         )

@@ -1,6 +1,6 @@
 //! One start of the conductor: the loop, the journal, and what both need to know.
 
-use super::failures::{StoppedInSuite, classify, known_cause, vanished};
+use super::failures::{StoppedInSuite, classify, known_cause, of_the_world, vanished};
 use super::proving::services::Services;
 use super::record::{self, Entry};
 use super::settings::{Settings, Took};
@@ -130,6 +130,19 @@ impl Run<'_> {
         self.close(&ending)
     }
 
+    /// What preflight has established.
+    pub(super) fn ready(&self) -> Result<&Ready> {
+        self.ready
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("preflight has not passed in this start"))
+    }
+
+    pub(super) fn ready_mut(&mut self) -> Result<&mut Ready> {
+        self.ready
+            .as_mut()
+            .ok_or_else(|| anyhow::anyhow!("preflight has not passed in this start"))
+    }
+
     fn go_on(&mut self) -> Result<()> {
         while let Some(effect) = self.state.pending() {
             self.look_for_stops()?;
@@ -247,12 +260,21 @@ impl Run<'_> {
 
     /// Writes a line and tells whoever watches.
     pub(super) fn write(&mut self, entry: Entry) -> Result<()> {
-        let line = self
-            .journal
-            .append(&self.source, &entry.subject, entry.kind, entry.fields)?;
-        (self.watch)(&line);
-        self.lines.push(line);
-        Ok(())
+        self.beside_the_tree(|_, write| write(entry))
+    }
+
+    /// Does something with the working tree in the course of which lines are written.
+    pub(super) fn beside_the_tree<T>(
+        &mut self,
+        act: impl FnOnce(&WorkTree, &mut dyn FnMut(Entry) -> Result<()>) -> T,
+    ) -> T {
+        let (journal, lines, watch) = (&mut self.journal, &mut self.lines, &mut self.watch);
+        act(&self.tree, &mut |entry| {
+            let line = journal.append(&self.source, &entry.subject, entry.kind, entry.fields)?;
+            watch(&line);
+            lines.push(line);
+            Ok(())
+        })
     }
 
     /// Says something to whoever watches and to the journal, under the kind of what it is about.
@@ -306,28 +328,13 @@ impl Run<'_> {
             .find(|l| l.event == Kind::Launch)?;
         let runs = self.tree.tdd().join("runs");
         let out = runs.join(format!("{}.out", launch.text("launch")));
-        let had = self
-            .was_late()
-            .then(|| launch.fields.get("deadlines")?.get("timeout")?.as_u64())
-            .flatten()
-            .map(|seconds| format!("It had {seconds} s. "));
         out.exists().then(|| {
             format!(
-                "{}What the {} printed last: {} (and .err)",
-                had.unwrap_or_default(),
+                "What the {} printed last: {} (and .err)",
                 launch.actor,
                 out.display()
             )
         })
-    }
-
-    /// Whether the last leaf of this start was ended at its wall time, which its line says no more of.
-    fn was_late(&self) -> bool {
-        let newest = self.lines.iter().rev();
-        newest
-            .take_while(|l| l.run == self.source.run)
-            .find(|l| l.event == Kind::Exit)
-            .is_some_and(|l| l.text("end") == "killed-stuck" && !l.fields.contains_key("detail"))
     }
 
     /// Whether this start ended with the question of a leaf.
@@ -395,7 +402,10 @@ impl Run<'_> {
     fn internal(self, error: &anyhow::Error) -> Ended {
         let own = self.own_folders();
         let mut last_words = self.last_words;
-        if let Some(bail) = known_cause(error).or_else(|| vanished(error, &own)) {
+        if let Some(bail) = known_cause(error)
+            .or_else(|| vanished(error, &own))
+            .or_else(|| of_the_world(error))
+        {
             let class = bail.cause.class();
             last_words.push(bail.detail.clone());
             last_words.push(format!("bail: {} ({})", bail.cause, class.as_str()));

@@ -1,7 +1,7 @@
 //! A start of the conductor: find everything, take the lock, replay the journal, settle an open launch.
 
 use super::again::quoted;
-use super::failures::{by_the_storage, known_cause};
+use super::failures::{by_the_storage, known_cause, of_the_world};
 use super::pick_up::Left;
 use super::run::{Run, Seen};
 use super::settings::Settings;
@@ -42,9 +42,7 @@ pub(super) fn open<'a>(
 
 /// The end of a start that found no run to open, and had these folders to write in.
 fn refused(error: &anyhow::Error, folders: &[PathBuf]) -> Ended {
-    let of_git = error.chain().any(|e| e.is::<git2::Error>());
-    let unknown = || of_git.then(|| Bail::new(Cause::GitFailed, format!("{error:#}")));
-    let cause = known_cause(error).or_else(unknown);
+    let cause = known_cause(error).or_else(|| of_the_world(error));
     match cause.map(|bail| by_the_storage(bail, folders)) {
         Some(Bail { cause, detail }) => Ended {
             exit: cause.class().exit_code(),

@@ -1,4 +1,4 @@
-use super::super::facts::{Commit, FileChange, Tests};
+use super::super::facts::{Commit, Eye, EyeKind, FileChange, Tests};
 use super::*;
 
 /// A run of three steps as it may well go: one reject, one assumption, one step of documentation.

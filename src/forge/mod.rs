@@ -6,6 +6,7 @@
 pub mod body;
 mod choose;
 mod directory;
+mod eye;
 pub mod facts;
 mod issue;
 pub mod mirror;

@@ -4,8 +4,7 @@
 //! They are known by what they are not: none of them was there when the call began, and each is at a place where nobody
 //! but veri has any business. What a conductor left that was killed together with its git is `locks.rs`'s matter.
 
-use super::guard::snapshot::locks_below;
-use super::stage::remove_if_there;
+use super::guard::snapshot::{locks_below, remove_if_there};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -13,9 +13,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What `limits.max_file_mib` is where nobody has said otherwise, in bytes.
-pub(super) const MAX_FILE: u64 = 5 << 20;
-
 /// The most bytes of large files that git is let read at once, whatever they are (the objects of Git LFS, what a set-up
 /// installs without git ignoring it): a minute or two.
 const MOST: u64 = 8 << 30;

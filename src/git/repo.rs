@@ -182,6 +182,24 @@ impl Repo {
         dirt.dedup();
         Ok(dirt)
     }
+
+    /// Files and folders of the checkout that git ignores: the topmost of each, folders with a `/` at the end.
+    ///
+    /// # Errors
+    /// When git cannot tell.
+    pub fn ignored(&self) -> Result<Vec<OsString>> {
+        let tool = self.git.read([
+            "ls-files",
+            "-z",
+            "--others",
+            "--ignored",
+            "--exclude-standard",
+            "--directory",
+        ]);
+        let out = run::must(tool, "listing what is ignored")?;
+        let paths = run::nul_separated(&out.stdout);
+        Ok(paths.map(|p| OsString::from_vec(p.to_vec())).collect())
+    }
 }
 
 /// Whether a path is one of veri's own, or lies below one.

@@ -4,7 +4,7 @@ use super::cut_off::Own;
 use crate::cause::{Bail, Cause};
 use crate::storage;
 use crate::tool::{Tool, ToolEnd, ToolOutput};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -167,9 +167,13 @@ impl Git {
 /// Runs a call to its end, whatever its exit code. One that somebody killed has answered nothing, least of all no: it
 /// bails git-failed.
 pub(super) fn run(tool: Tool, what: &str) -> Result<ToolOutput> {
-    let out = tool
-        .run()
-        .with_context(|| format!("{what}: git cannot be started"))?;
+    let out = tool.run().map_err(|e| {
+        let said = format!("{what}: git cannot be started: {e}");
+        match storage::has_no_more(&e) {
+            Some(advice) => Bail::new(Cause::GitFailed, format!("{said}. {advice}")).into(),
+            None => anyhow::Error::new(e).context(format!("{what}: git cannot be started")),
+        }
+    })?;
     match out.end {
         ToolEnd::Signal(_) => Err(failed(&out, what)),
         ToolEnd::Code(_) | ToolEnd::TimedOut => Ok(out),

@@ -1,6 +1,6 @@
 //! Candidates: the tree of what would be committed, staged in an index of veri's own.
 
-use super::guard::snapshot::absent;
+pub(super) use super::guard::snapshot::remove_if_there;
 use super::run::{self, LONG};
 use super::tree;
 use super::worktree::WorkTree;
@@ -282,21 +282,6 @@ fn unstageable(out: &ToolOutput) -> anyhow::Error {
         CannotStage { words }.into()
     } else {
         error
-    }
-}
-
-/// Removes a file that nobody needs, or whatever was put in its place.
-pub(super) fn remove_if_there(file: &Path) -> Result<()> {
-    let is_folder = fs::symlink_metadata(file).is_ok_and(|meta| meta.is_dir());
-    let removed = match is_folder {
-        true => fs::remove_dir_all(file),
-        false => fs::remove_file(file),
-    };
-    match removed {
-        Err(e) if !absent(&e) => {
-            Err(e).with_context(|| format!("{} cannot be removed", file.display()))
-        }
-        _ => Ok(()),
     }
 }
 

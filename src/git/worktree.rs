@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// The lines that keep runtime files out of `git status`, but never the ledger.
 const EXCLUDED: &str = "# Runtime files of veri, never its ledgers\n/.tdd/*\n!/.tdd/issue-*.md\n";
 
+/// What `limits.max_file_mib` is where nobody has said otherwise, in bytes.
+const MAX_FILE: u64 = 5 << 20;
+
 /// A working tree of the person's repository in which veri works.
 pub struct WorkTree {
     pub(super) git: Git,
@@ -64,6 +67,11 @@ impl WorkTree {
                 add(repo, path, at)?;
             }
             Found::Unregistered => register_again(repo, path, at)?,
+            Found::Unlinked(record) => {
+                let link = [b"gitdir: ", record.as_os_str().as_bytes(), b"\n"].concat();
+                let at = path.join(".git");
+                fs::write(&at, link).with_context(|| format!("writing {}", at.display()))?;
+            }
             Found::Foreign(what) => {
                 return Err(Bail::needs_user(format!(
                     "veri works in {}, but that folder holds {what}. Move it away and run again.",
@@ -102,7 +110,7 @@ impl WorkTree {
             common_dir: repo.common_dir().to_owned(),
             linked,
             own: vec![OWN_CONFIG.to_vec()],
-            max_file: super::large::MAX_FILE,
+            max_file: MAX_FILE,
             remote: "origin".to_owned(),
         })
     }
@@ -309,6 +317,8 @@ enum Found {
     CutOff,
     /// The folder is there, git's record of it is not.
     Unregistered,
+    /// git's record of the folder is there, its own `.git` is not: `git worktree remove` was cut off, or a leaf removed it.
+    Unlinked(PathBuf),
     Foreign(&'static str),
 }
 
@@ -320,7 +330,10 @@ fn state(repo: &Repo, path: &Path) -> Result<Found> {
             return Ok(match fs::read_dir(path) {
                 Ok(mut entries) => match entries.next() {
                     None => Found::Nothing,
-                    Some(_) => Found::Foreign("files that are not veri's"),
+                    Some(_) => match record_of(repo, path) {
+                        Some(record) => Found::Unlinked(record),
+                        None => Found::Foreign("files that are not veri's"),
+                    },
                 },
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Found::Nothing,
                 Err(e) if e.kind() == io::ErrorKind::NotADirectory => Found::Foreign("a file"),
@@ -362,6 +375,27 @@ fn state(repo: &Repo, path: &Path) -> Result<Found> {
         return Ok(Found::CutOff);
     }
     Ok(Found::Ours)
+}
+
+/// Which of git's records of worktrees is of this folder.
+fn record_of(repo: &Repo, path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    let records = fs::read_dir(repo.common_dir().join("worktrees")).ok()?;
+    records
+        .flatten()
+        .map(|record| record.path())
+        .find(|record| {
+            // Relative to the record when git was told so (2.48).
+            let folder = |link: Vec<u8>| {
+                let link = record.join(std::ffi::OsStr::from_bytes(link.trim_ascii_end()));
+                link.parent()?.canonicalize().ok()
+            };
+            fs::read(record.join("gitdir"))
+                .ok()
+                .and_then(folder)
+                .as_ref()
+                == Some(&path)
+        })
 }
 
 fn add(repo: &Repo, path: &Path, at: Oid) -> Result<()> {

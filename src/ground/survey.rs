@@ -79,7 +79,10 @@ pub(super) fn survey(
         Ok((walk.seen, walk.found))
     };
     let walks: Vec<Result<_>> = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(walk)).collect();
+        let others: Vec<_> = (1..workers)
+            // Where the system has no more threads to give, this one does it all.
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, walk).ok())
+            .collect();
         let own = walk();
         let others = others.into_iter().map(|other| {
             let lost = |_| {

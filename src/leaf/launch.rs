@@ -8,7 +8,7 @@ use super::order::Order;
 use super::outcome::conclude;
 use super::output;
 use super::records::{Exit, Records};
-use super::shim::{CANNOT_BEGIN, CANNOT_RECORD, NO_ROOM, SHIM_COMMAND};
+use super::shim::{CANNOT_BEGIN, CANNOT_KEEP, CANNOT_RECORD, NO_ROOM, SHIM_COMMAND};
 use super::spec::{AlreadyRunning, LAUNCH_VAR, LaunchId, Spec, check_name};
 use super::tree::below::Below;
 use super::tree::process::Handle;
@@ -21,8 +21,7 @@ use std::collections::HashSet;
 use std::fs::{File, TryLockError};
 use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -43,6 +42,7 @@ pub struct Running {
     handle: Handle,
     backstop: Backstop,
     grace: Duration,
+    stderr: PathBuf,
     asked: bool,
     ended: Option<End>,
     /// The children of this program before the shim, if it takes in orphans.
@@ -83,6 +83,7 @@ pub fn start(records: &Records, spec: &Spec) -> anyhow::Result<Running> {
         handle,
         backstop: Backstop::new(records, spec.wall.saturating_add(spec.grace)),
         grace: spec.grace,
+        stderr: spec.stderr,
         asked: false,
         ended: None,
         before,
@@ -168,6 +169,10 @@ fn spawn_shim(records: &Records, spec: &Spec, lock: File) -> anyhow::Result<Chil
     // `command` goes away here, and with it this program's copy of the lock: from now on the shim alone
     // holds it.
     command.spawn().map_err(|e| {
+        if let Some(advice) = storage::has_no_more(&e) {
+            let said = format!("the leaf {} cannot be launched: {e}. {advice}", spec.name);
+            return Bail::new(Cause::AgentUnavailable, said).into();
+        }
         let why = format!("{}: {e}", records.shim().display());
         anyhow::Error::new(e).context(own_program(&spec.name, &why))
     })
@@ -283,11 +288,11 @@ impl Running {
         }
         let status = self.shim.wait().context("cannot reap the shim")?;
         if exit.is_some() && !status.success() {
-            // It was killed before it had gone: what is recorded need not be its own, and it may have swept nothing.
+            // What is recorded need not be its own, and it may have swept nothing.
             sweep_recorded(&self.launch, started.as_ref());
         }
-        // Then it says nothing: a suite could pass by its own word.
-        let exit = exit.filter(|_| status.signal().is_none());
+        // Only of a shim that says that it has recorded the end: a suite could pass by its own word.
+        let exit = exit.filter(|_| matches!(status.code(), Some(0 | CANNOT_KEEP)));
         if exit.is_none() {
             self.failed_shim(status, started.is_some())?;
         }
@@ -320,11 +325,20 @@ impl Running {
                     storage::ADVICE
                 ),
             )),
-            Some(CANNOT_BEGIN) if !started => bail!(
-                "the shim of leaf {} gave up before it began (exit code {CANNOT_BEGIN}): see {}",
-                self.name,
-                self.records.err(&self.name).display(),
-            ),
+            Some(CANNOT_BEGIN) if !started => {
+                let (said, _) = crate::untrusted::tail(&self.stderr, 1024).unwrap_or_default();
+                let said = String::from_utf8_lossy(&said);
+                let why = said.lines().last().unwrap_or("it does not say why");
+                bail!(Bail::new(
+                    Cause::AgentUnavailable,
+                    format!(
+                        "the leaf {} cannot be launched, since the process that supervises it cannot begin on this \
+                         system ({why}). See to it that it can (limits, a container that forbids system calls), then \
+                         run again.",
+                        self.name
+                    ),
+                ))
+            }
             Some(code) if !started => {
                 let why = format!(
                     "{} ended with exit code {code} and supervised nothing",

@@ -93,14 +93,22 @@ impl Output {
         if punch(&self.file, kept, end - kept).is_ok() {
             self.hole = end - kept;
             self.mark(kept, end - kept);
-        } else if self.file.set_len(kept).is_ok() {
-            // The writers append: they go on right after the head.
-            self.cut += len - kept;
-            let note = format!("\n[veri: {} bytes removed here]\n", len - kept);
-            let _ = self.file.write_all(note.as_bytes());
-            self.seen = self.len();
+        } else {
+            self.cut_off(len, kept);
         }
-        // When neither works the disk itself says so in the end; the leaf is not to blame and goes on.
+    }
+
+    /// Where no hole can be punched, all but the head goes. The writers append: they go on right after it.
+    fn cut_off(&mut self, len: u64, kept: u64) {
+        if self.file.set_len(kept).is_err() {
+            return; // the disk itself says so in the end; the leaf is not to blame and goes on
+        }
+        self.cut += len - kept;
+        let note = format!("\n[veri: {} bytes removed here]\n", self.cut);
+        if self.file.write_all(note.as_bytes()).is_ok() {
+            self.cut -= note.len() as u64; // which the leaf has not written
+        }
+        self.seen = self.len();
     }
 
     /// Says in the file what is missing, at the start of the hole; the rest of the hole reads as zero bytes.
@@ -235,6 +243,32 @@ mod tests {
         }
         assert!(String::from_utf8_lossy(&after).contains("bytes removed here"));
         assert!(!output.bound());
+    }
+
+    #[test]
+    fn where_no_hole_can_be_punched_the_head_stays_and_what_is_gone_is_said_and_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (len, kept) = (3 << 20, 64 << 10);
+        let mut output = filled(dir.path(), len, 256 << 10);
+        let before = fs::read(&output.path).unwrap();
+        output.cut_off(len as u64, kept);
+        let mut written = len as u64;
+        for more in [&b"after the first\n"[..], b"after the second\n"] {
+            assert!(output.truncated());
+            assert_eq!(output.bytes(), written, "what veri says is not the leaf's");
+            // It is no sign of life either.
+            assert!(!output.bound());
+            open(&output.path).unwrap().write_all(more).unwrap();
+            written += more.len() as u64;
+            assert!(output.bound());
+            let after = fs::read(&output.path).unwrap();
+            assert_eq!(after[..kept as usize], before[..kept as usize]);
+            let rest = String::from_utf8_lossy(&after[kept as usize..]).into_owned();
+            let gone = written - kept - more.len() as u64;
+            let said = format!("\n[veri: {gone} bytes removed here]\n");
+            assert_eq!(rest, said + std::str::from_utf8(more).unwrap());
+            output.cut_off(after.len() as u64, kept);
+        }
     }
 
     #[test]

@@ -301,6 +301,9 @@ pub struct Exit {
     pub swept: u32,
     /// How many could not be ended.
     pub unswept: u32,
+    /// Some of those, as far as they can be named: frozen, stuck in the kernel, or another user's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
     /// Whether the leaf had a control group of its own, by which its tree was ended.
     #[serde(default)]
     pub cgroup: bool,
@@ -331,6 +334,7 @@ impl Exit {
             truncated: false,
             swept: 0,
             unswept: 0,
+            left: Vec::new(),
             cgroup: false,
             sandbox: None,
         }
@@ -423,6 +427,16 @@ mod tests {
         // A record of another launch under this one's name says nothing about this one.
         fs::copy(records.run(&launch, "pid"), records.run(&other, "pid")).unwrap();
         assert!(records.started(&other).unwrap().is_none());
+        let exit = format!(
+            r#"{{"v":1,"launch":"{launch}","leaf":"x","ended":"","code":0,"signal":null,"signalled_by_us":false,"why":null,
+            "signalled_by_others":false,"spawn_error":null,"wall_ms":0,"cpu_ms":0,"max_rss_kib":0,
+            "bytes":{{"stdout":0,"stderr":0}},"truncated":false,"swept":0,"unswept":0}}"#
+        );
+        fs::write(records.run(&launch, "exit"), &exit).unwrap();
+        assert!(records.ended(&launch).unwrap().is_some());
+        fs::write(records.run(&other, "exit"), &exit).unwrap();
+        assert!(records.ended(&other).unwrap().is_none());
+        fs::remove_file(records.run(&other, "exit")).unwrap();
         fs::write(records.run(&launch, "exit"), "\0\0").unwrap();
         assert!(records.ended(&launch).unwrap().is_none());
         let left: Vec<_> = fs::read_dir(records.runs()).unwrap().collect();

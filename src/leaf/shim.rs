@@ -41,6 +41,9 @@ pub const SHIM_COMMAND: &str = "__shim";
 /// The shim's exit code when it could not record how its leaf ended (sysexits.h: EX_IOERR).
 pub(super) const CANNOT_RECORD: i32 = 74;
 
+/// The shim's exit code when it recorded how its leaf ended, and could not keep what that wrote (sysexits.h: EX_TEMPFAIL).
+pub(super) const CANNOT_KEEP: i32 = 75;
+
 /// The shim's exit code when it could not write down that it begins (sysexits.h: EX_CANTCREAT).
 pub(super) const NO_ROOM: i32 = 73;
 
@@ -69,12 +72,17 @@ pub fn shim_main() -> u8 {
             );
             CANNOT_RECORD as u8
         }
+        Err(Failure::Keep(e)) => {
+            let _ = writeln!(io::stderr(), "supervise: cannot keep the output: {e}");
+            CANNOT_KEEP as u8
+        }
     }
 }
 
 enum Failure {
     Begin(io::Error),
     Record(io::Error),
+    Keep(io::Error),
 }
 
 fn run() -> Result<(), Failure> {
@@ -87,7 +95,8 @@ fn run() -> Result<(), Failure> {
     shim.records.make_again().map_err(Failure::Record)?;
     let kept = output::keep(&shim.records, name, launch, &streams);
     let written = shim.records.write(name, launch, "exit", &exit);
-    written.and(kept).map_err(Failure::Record)
+    written.map_err(Failure::Record)?;
+    kept.map_err(Failure::Keep)
     // The lock ends with the process: whoever sees it free sees the record too.
 }
 
@@ -345,6 +354,7 @@ impl Shim {
             truncated: outputs.iter().any(Output::truncated),
             swept: swept.ended + strays.ended,
             unswept: swept.left + strays.left,
+            left: tree.left(swept),
             cgroup: tree.has_group(),
             ..self.blank()
         };

@@ -356,17 +356,8 @@ fn drop_privileges() -> io::Result<()> {
         // SAFETY: takes numbers, touches no memory of ours.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
-    // SAFETY: as above.
-    unsafe {
-        libc::prctl(
-            libc::PR_CAP_AMBIENT,
-            libc::PR_CAP_AMBIENT_CLEAR_ALL,
-            0,
-            0,
-            0,
-        )
-    };
-    // What is inheritable comes back to root when it runs a program, bounds or not (capabilities(7)).
+    // What is inheritable comes back to root when it runs a program, bounds or not; what is ambient goes with it
+    // (capabilities(7)).
     // struct __user_cap_header_struct: version 3, this process. Then twice effective, permitted, inheritable.
     let mut header = [0x2008_0522_u32, 0];
     let mut sets = [0u32; 6];

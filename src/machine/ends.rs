@@ -69,22 +69,23 @@ pub(super) fn not_of_the_leaf(state: &mut State, ended: LeafEnd) {
         | LeafEnd::Malformed { .. }
         | LeafEnd::Failed { .. }
         | LeafEnd::Stuck
+        | LeafEnd::Late { .. }
         | LeafEnd::Silent { .. } => {}
     }
 }
 
 /// A leaf was ended by us more often than its budget allows; `last` is how it ended the last time.
 pub(super) fn stuck_bail(who: &str, launches: u32, last: &LeafEnd) -> Bail {
-    let raise = match last {
-        LeafEnd::Silent { detail } => format!("The last time {detail}: raise that"),
-        _ => "The last time it had not ended within its timeout: raise that (--timeout, VERI_TIMEOUT)"
-            .to_owned(),
+    let passed = match last {
+        LeafEnd::Late { detail } | LeafEnd::Silent { detail } => detail,
+        _ => "it had passed one of its deadlines (--timeout, limits)",
     };
     Bail::new(
         Cause::KilledStuck,
         format!(
-            "{who} was killed as stuck in each of {launches} launches. {raise} or \
-             limits.stuck_retries, or look at what it waits for; then run the same command again."
+            "{who} was killed as stuck in each of {launches} launches. The last time {passed}: raise that or \
+             limits.stuck_retries (a file that was changed counts with --new-templates), or look at what it waits \
+             for; then run the same command again."
         ),
     )
 }

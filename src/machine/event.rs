@@ -129,8 +129,13 @@ pub enum LeafEnd {
         /// The code.
         code: i32,
     },
-    /// Its wall time was over: we ended it.
+    /// We ended it at one of its deadlines, and which is not known: an earlier version's journal, a damaged record.
     Stuck,
+    /// Its wall time was over: we ended it. Counts as stuck.
+    Late {
+        /// How many seconds it had, and what sets that.
+        detail: String,
+    },
     /// It gave no sign of life for longer than it may: we ended it. Counts as stuck.
     Silent {
         /// Which deadline it passed, and what sets that.

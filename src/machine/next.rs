@@ -209,7 +209,7 @@ fn planner_ended(state: &mut State, ended: LeafEnd) {
             let reason = format!("the planner exited with code {code}");
             planner_ended(state, LeafEnd::Malformed { reason });
         }
-        LeafEnd::Stuck | LeafEnd::Silent { .. } => {
+        LeafEnd::Stuck | LeafEnd::Late { .. } | LeafEnd::Silent { .. } => {
             state.planner.stuck += 1;
             if state.planner.stuck > state.limits.stuck_retries {
                 let bail = stuck_bail("the planner", state.planner.stuck, &ended);

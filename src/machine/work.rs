@@ -123,6 +123,7 @@ fn developer_ended(state: &mut State, work: &mut Work, ended: LeafEnd) -> bool {
         | LeafEnd::Malformed { .. }
         | LeafEnd::Failed { .. }
         | LeafEnd::Stuck
+        | LeafEnd::Late { .. }
         | LeafEnd::Silent { .. } => false,
     };
     match ended {
@@ -141,7 +142,7 @@ fn developer_ended(state: &mut State, work: &mut Work, ended: LeafEnd) -> bool {
                 Vec::new(),
             );
         }
-        LeafEnd::Stuck | LeafEnd::Silent { .. } => {
+        LeafEnd::Stuck | LeafEnd::Late { .. } | LeafEnd::Silent { .. } => {
             work.stuck += 1;
             if work.stuck > state.limits.stuck_retries {
                 out_of_launches(state, work, "the developer", &ended);
@@ -315,7 +316,7 @@ fn verifier_ended(
             }
             false
         }
-        LeafEnd::Stuck | LeafEnd::Silent { .. } => {
+        LeafEnd::Stuck | LeafEnd::Late { .. } | LeafEnd::Silent { .. } => {
             work.stuck += 1;
             if work.stuck > state.limits.stuck_retries {
                 out_of_launches(state, work, "the verifier", &ended);

@@ -1,14 +1,18 @@
 //! The written contracts, held to the program both ways: what it can say is written, and what is written it
 //! says. BAIL.md, STOPPING.md, README.md, docs/journal.md and `veri help`.
 
-use crate::scene::{Agent, REJECT, Scene};
+use crate::scene::Scene;
 use crate::sources::read_sources;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use veri::cause::Cause;
+use veri::leaf::DEFAULT_GRACE;
+use veri::machine::Limits;
 use veri::role::StopMode;
 use veri::{config, event, exit};
+
+mod journal;
 
 fn document(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -193,6 +197,17 @@ fn the_readme_lists_every_key_of_the_configuration() {
         .map(|row| row[0].clone())
         .collect();
     assert_eq!(written, known);
+    let limits = Limits::default();
+    for (key, default) in [
+        ("limits.stuck_retries", u64::from(limits.stuck_retries)),
+        ("limits.revisions", u64::from(limits.revisions)),
+        ("limits.malformed", u64::from(limits.malformed)),
+        ("limits.grace", DEFAULT_GRACE.as_secs()),
+    ] {
+        let rows = table(&document("README.md"), "key");
+        let row = rows.iter().find(|row| row[0] == key).unwrap();
+        assert_eq!(row[1], default.to_string(), "{key}");
+    }
 }
 
 #[test]
@@ -204,139 +219,6 @@ fn the_schema_of_the_journal_is_a_promise() {
     let schema: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(schema, event::schema());
     insta::assert_snapshot!("journal-schema", printed);
-}
-
-/// The words of the events, from the schema, and what docs/journal.md says of each: its own fields.
-fn documented_fields() -> BTreeMap<String, BTreeSet<String>> {
-    let text = document("docs/journal.md");
-    let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for section in text.split("\n### ").skip(1) {
-        let name = section.lines().next().unwrap().trim().trim_matches('`');
-        let of: BTreeSet<String> = section
-            .lines()
-            .filter(|l| l.starts_with("| `"))
-            .filter_map(|l| l.split(" | ").next())
-            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
-            .map(str::to_owned)
-            .collect();
-        fields.insert(name.to_owned(), of);
-    }
-    fields
-}
-
-#[test]
-fn every_line_of_a_real_run_has_the_promised_keys_and_only_documented_fields() {
-    let scene = Scene::new();
-    scene.agent(&Agent {
-        verify: format!(
-            "if [ $VERI_PHASE = green ] && ! grep -q again src/lib.sh; then {REJECT}; else {}; fi",
-            Agent::default().verify
-        ),
-        green: format!(
-            "{}\n[ $VERI_ATTEMPT = 1 ] || echo '# again' >> src/lib.sh",
-            Agent::default().green
-        ),
-        ..Agent::default()
-    });
-    // A bail first, so that its line is seen, too.
-    scene
-        .tdd(&["--verifier", "command:./nowhere"])
-        .bails("agent-unavailable");
-    scene.tdd(&[]).expect(0);
-
-    let schema = event::schema();
-    let words = |of: &Value| -> BTreeSet<String> {
-        let list = of["oneOf"].as_array().or(of["enum"].as_array()).unwrap();
-        list.iter()
-            .map(|w| w["const"].as_str().or(w.as_str()).unwrap().to_owned())
-            .collect()
-    };
-    let events = words(&schema["$defs"]["Kind"]);
-    let promised: BTreeSet<String> = schema["properties"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .cloned()
-        .collect();
-    let always = [
-        "actor",
-        "attempt",
-        "event",
-        "issue",
-        "phase",
-        "run",
-        "seq",
-        "skill_commit",
-        "step",
-        "title",
-        "ts",
-        "v",
-    ];
-    assert_eq!(promised, always.map(str::to_owned).into());
-    let documented = documented_fields();
-    let every = documented.get("every event").unwrap();
-    let described: BTreeSet<String> = documented
-        .keys()
-        .filter(|k| *k != "every event")
-        .cloned()
-        .collect();
-    assert_eq!(described, events);
-
-    let text = std::fs::read_to_string(scene.worktree().join(".tdd/events.jsonl")).unwrap();
-    let mut seen = BTreeSet::new();
-    for (index, line) in text.lines().enumerate() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        let object = line.as_object().unwrap();
-        for key in &promised {
-            assert!(object.contains_key(key), "line {}: no {key}", index + 1);
-        }
-        assert_eq!(
-            (line["v"].as_u64(), line["seq"].as_u64()),
-            (Some(1), Some(index as u64 + 1))
-        );
-        let ts = line["ts"].as_str().unwrap();
-        assert!(
-            ts.len() == 24 && ts.ends_with('Z') && ts.as_bytes()[19] == b'.',
-            "{ts}"
-        );
-        assert_eq!(line["issue"], 42);
-        let kind = line["event"].as_str().unwrap().to_owned();
-        assert!(events.contains(&kind), "{kind}");
-        let own = &documented[&kind];
-        for key in object.keys().filter(|k| !promised.contains(*k)) {
-            assert!(
-                own.contains(key) || every.contains(key),
-                "{kind} has {key}: {line}"
-            );
-        }
-        seen.insert(kind);
-    }
-    let unseen: Vec<&String> = events.difference(&seen).collect();
-    assert_eq!(unseen, ["stop"], "a run like this shows every other event");
-
-    // The files that `veri help files` names are where it says.
-    let tdd = scene.worktree().join(".tdd");
-    for name in [
-        "issue-42.md",
-        "events.jsonl",
-        "issue-42-skill-commit",
-        "runs",
-        "verify-green.exit",
-    ] {
-        assert!(tdd.join(name).exists(), "{name}");
-    }
-    let home = scene.worktree();
-    let home = home.parent().unwrap().parent().unwrap();
-    for name in [
-        "work/issue-42.lock",
-        "ground/check",
-        "ground/check.d",
-        "results",
-    ] {
-        assert!(home.join(name).exists(), "{name}");
-    }
-    let refs = scene.git(&["for-each-ref", "--format=%(refname)", "refs/veri/issue-42"]);
-    assert!(refs.contains("refs/veri/issue-42/snapshot"), "{refs}");
 }
 
 /// The shell blocks of README.md between two marks, one after the other.

@@ -3,7 +3,7 @@
 //! The agents that this version runs do not stream, so no shim ends them so: the records are written as one does that has
 //! outlived its conductor.
 
-use crate::scene::{Agent, Scene};
+use crate::scene::{Agent, Scene, wait};
 use crate::watching::{ONE_STEP, kill, launches_of, noting, plain, start, until};
 use serde_json::{Value, json};
 use std::fs;
@@ -45,7 +45,7 @@ fn a_leaf_that_was_ended_as_idle_is_launched_again_and_told_why() {
     }));
     ended_unwatched(&scene, "developer-red", "idle");
     let ran = scene.tdd(&[]).expect(0);
-    let said = "it was silent for 480 s (limits.idle, or idle of agents.developer)";
+    let said = "it was silent for too long (limits.idle, or idle of agents.developer)";
     assert!(ran.out.contains(said), "{}", ran.out);
     let line = scene
         .lines()
@@ -61,15 +61,11 @@ fn a_leaf_that_was_ended_as_idle_is_launched_again_and_told_why() {
 #[test]
 fn a_leaf_that_is_idle_too_often_bails_with_the_limit_that_ended_it() {
     let scene = plain();
-    scene.write(
-        ".veri.toml",
-        "limits.stuck_retries = 0\nlimits.first_sign = 77\n",
-    );
+    scene.write(".veri.toml", "limits.stuck_retries = 0\n");
     scene.commit_all("limits");
     ended_unwatched(&scene, "developer-red", "first-sign");
     let ran = scene.tdd(&[]).bails("killed-stuck");
-    let said =
-        "it wrote nothing within 77 s (limits.first_sign, or first_sign of agents.developer)";
+    let said = "it wrote nothing in time (limits.first_sign, or first_sign of agents.developer)";
     ran.says(said);
 }
 
@@ -138,7 +134,7 @@ limits.stuck_retries = 0
 }
 
 #[test]
-fn a_run_that_bails_over_a_leaf_that_was_late_says_how_long_it_had() {
+fn a_leaf_that_was_late_is_told_of_with_its_deadline_in_journal_log_bail_and_comment() {
     let scene = plain();
     scene.write(
         ".veri.toml",
@@ -147,8 +143,40 @@ fn a_run_that_bails_over_a_leaf_that_was_late_says_how_long_it_had() {
     scene.commit_all("limits");
     scene.hold("developer-red");
     let ran = scene.tdd(&[]).bails("killed-stuck");
-    ran.says("had not ended within its timeout")
-        .says("It had 2 s. What the developer printed last: ");
+    let which = "it had not ended within 2 s (--timeout, VERI_TIMEOUT, limits.timeout, or timeout of agents.developer)";
+    ran.says(which).says("What the developer printed last: ");
+    assert_eq!(exit_of(&scene, "developer").text("detail"), which);
+    let log = scene.veri(&["log", "42"]).expect(0).out;
+    let told = |line: &&str| line.contains("developer is stuck") && line.contains(which);
+    assert_eq!(log.lines().filter(told).count(), 1, "{log}");
+    assert!(scene.comments().iter().any(|c| c.contains(which)));
+}
+
+#[test]
+fn status_says_which_leaf_is_at_work_and_when_it_is_ended_and_nothing_of_one_that_has_ended() {
+    let scene = plain();
+    scene.hold("developer-red");
+    let run = start(&scene, &["--timeout", "3600"]);
+    scene.begun("developer-red");
+    let status = || {
+        let ran = scene.veri(&["status", "--json"]).expect(0);
+        serde_json::from_str::<Value>(&ran.out).unwrap()[0].clone()
+    };
+    let seen = status();
+    let time = |key: &str| {
+        seen[key]
+            .as_str()
+            .unwrap()
+            .parse::<jiff::Timestamp>()
+            .unwrap()
+    };
+    assert_eq!(seen["leaf"], json!("develop-red"));
+    assert_eq!(time("until").duration_since(time("since")).as_secs(), 3600);
+    let said = scene.veri(&["status"]).expect(0).out;
+    assert!(said.contains("works   develop-red since "), "{said}");
+    scene.veri(&["stop", "--mode", "now"]).expect(0);
+    wait(run).expect(12);
+    assert_eq!(status()["leaf"], Value::Null);
 }
 
 #[test]

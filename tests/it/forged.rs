@@ -364,6 +364,7 @@ sleep 1000"#;
     scene.write("forge.sh", forges);
     scene.commit_all("a check that forges");
     let ran = scene.tdd(&["--check", ". ./forge.sh"]);
-    ran.bails("killed-external");
+    let ran = ran.bails("killed-external");
+    assert!(!ran.out.contains("preflight passed"), "{ran:?}");
     scene.nothing_is_left_running();
 }

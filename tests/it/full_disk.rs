@@ -2,11 +2,9 @@
 //! comes to what an undisturbed run comes to.
 
 use crate::alone::{Disk, alone};
+use crate::lanes::each;
 use crate::scene::{Agent, Scene};
 use crate::watching::{Came, ONE_STEP, noting, plain};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 /// How many cases run side by side.
 const LANES: usize = 6;
@@ -129,50 +127,19 @@ fn disturb(case: &Case, reference: &(String, String, Vec<String>, usize, String)
 
 #[allow(clippy::print_stdout)] // how many struck is for whoever looks
 fn all(cases: &[Case]) {
-    let began = Instant::now();
     let scene = story();
     scene.tdd(&[]).expect(0);
     let reference = essence(&scene);
-    let (next, struck) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failures = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..LANES {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let run = std::panic::AssertUnwindSafe(|| disturb(case, &reference));
-                    match std::panic::catch_unwind(run) {
-                        Ok(hit) => drop(struck.fetch_add(usize::from(hit), Ordering::Relaxed)),
-                        Err(panic) => {
-                            let text = panic.downcast_ref::<String>().cloned();
-                            let text = text.unwrap_or_default();
-                            failures
-                                .lock()
-                                .unwrap()
-                                .push(format!("=== {case:?}\n{text}"));
-                        }
-                    }
-                }
-            });
-        }
+    let name = |case: &Case| format!("{case:?}");
+    let struck = each("full disks", LANES, cases, name, |case| {
+        disturb(case, &reference)
     });
-    let (failures, struck) = (failures.into_inner().unwrap(), struck.into_inner());
-    println!(
-        "{} full disks, {struck} of which ended a run, in {:.0?}",
+    let (struck, all) = (
+        struck.into_iter().filter(|struck| *struck).count(),
         cases.len(),
-        began.elapsed()
     );
-    assert!(
-        failures.is_empty(),
-        "{} of {}:\n{}",
-        failures.len(),
-        cases.len(),
-        failures.join("\n")
-    );
-    assert!(
-        struck * 2 > cases.len(),
-        "{struck} of {} struck",
-        cases.len()
-    );
+    println!("{struck} of {all} full disks ended a run");
+    assert!(struck * 2 > all, "{struck} of {all} struck");
 }
 
 /// Every case there is: sizes in steps of a page at first, then wider.

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal::SIGKILL;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use veri::event::{Kind, Line};
+use veri::event::Line;
 
 /// How many stories are tormented side by side.
 const LANES: usize = 6;
@@ -60,7 +60,7 @@ impl Random {
 /// A step with a test that is sent back and a refactor; each leaf has a child that lives for a while, and so has the
 /// suite.
 fn story() -> Scene {
-    let scene = eventful_in(&crate::crash::quick_folder());
+    let scene = eventful_in(&crate::lanes::quick_folder());
     std::fs::write(scene.note("hung"), "").unwrap();
     let text = std::fs::read_to_string(scene.path("agent")).unwrap();
     std::fs::write(
@@ -245,16 +245,8 @@ fn without_bails(came: &Came) -> String {
 }
 
 fn stuck(lines: &[Line]) -> usize {
-    let stuck = |l: &&Line| {
-        l.fields
-            .get("input")
-            .is_some_and(|input| input.to_string().contains("stuck\""))
-    };
-    lines
-        .iter()
-        .filter(|l| l.event == Kind::Exit || l.event == Kind::Launch)
-        .filter(stuck)
-        .count()
+    let of = lines.iter().filter(|l| l.text("end") == "killed-stuck");
+    of.count()
 }
 
 /// Torments one story until so many are killed or it is done, lets it end, and compares.

@@ -226,3 +226,49 @@ fn whoever_only_looks_ends_quietly_with_its_reader() {
         quietly(child);
     }
 }
+
+/// The terminal sends it to the whole group in its foreground: the leaf and its supervisor are in none of it.
+#[test]
+fn a_ctrl_c_that_is_typed_reaches_the_conductor_alone_and_the_agent_finishes() {
+    let scene = Scene::unconfined();
+    scene.agent(&noting(Agent::default()));
+    scene.hold("developer-red");
+    let mut terminal = OnTerminal::start(&scene, "", "echo code $?");
+    let leaf = scene.begun("developer-red");
+    terminal.types(b"\x03");
+    terminal.shows("press Ctrl-C again");
+    assert!(all_of(&scene).contains(&leaf));
+    scene.let_go("developer-red");
+    let shown = terminal.shows("code ");
+    assert!(shown.contains("stopped: at-leaf"), "{shown}");
+    scene.nothing_is_left_running();
+    scene.tdd(&[]).expect(0);
+    assert_eq!(scene.subjects().len(), 3);
+}
+
+/// Whoever closes the terminal, or logs out, asks for nothing.
+#[test]
+fn a_hangup_is_no_request_however_often_it_comes() {
+    let scene = Scene::unconfined();
+    scene.agent(&noting(Agent::default()));
+    scene.hold("developer-red");
+    let run = scene.heard(&[]);
+    scene.begun("developer-red");
+    // One after the other: signals of one kind that wait are one.
+    for _ in 0..3 {
+        signal(run.id(), Signal::SIGHUP);
+        let pending = || fs::read_to_string(format!("/proc/{}/status", run.id()));
+        until("it to be taken", || {
+            let status = pending().unwrap_or_default();
+            let of = |key: &str| {
+                status
+                    .lines()
+                    .find_map(|l| l.strip_prefix(key).map(str::trim))
+            };
+            of("ShdPnd:").is_none_or(|set| u64::from_str_radix(set, 16).is_ok_and(|s| s & 1 == 0))
+        });
+    }
+    scene.let_go("developer-red");
+    assert_eq!(ends(run), Some(0), "{}", scene.err());
+    scene.is_done();
+}

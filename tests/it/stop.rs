@@ -317,6 +317,34 @@ fn a_leaf_that_hangs_when_a_stop_comes_is_stopped_and_not_stuck() {
 }
 
 #[test]
+fn a_weaker_request_takes_back_none_that_was_made_before() {
+    let scene = plain();
+    scene.hold("developer-red");
+    let run = start(&scene, &[]);
+    scene.begun("developer-red");
+    scene.stop("at-leaf");
+    let file = scene.worktree().join(".tdd/stop");
+    let ran = scene.veri(&["stop", "42"]).expect(0);
+    assert!(
+        ran.out.starts_with("already asked for more: "),
+        "{}",
+        ran.out
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "at-leaf\n");
+    let told = |l: &veri::event::Line| l.event == Kind::Stop && l.text("mode") == "at-leaf";
+    until("the stop to be heard", || scene.lines().iter().any(told));
+    // Nor by hand.
+    fs::write(&file, "at-ledger\n").unwrap();
+    scene.let_go("developer-red");
+    scene.is_stopped(wait(run)).says("stopped: at-leaf");
+    let launched = scene.launches();
+    assert!(
+        !launched.iter().any(|l| l.starts_with("verifier")),
+        "{launched:?}"
+    );
+}
+
+#[test]
 fn a_request_that_the_runs_own_end_overtakes_is_removed_and_that_is_said() {
     let scene = plain();
     scene.agent(&Agent {

@@ -49,7 +49,7 @@ pub fn ends(mut child: Child) -> Option<i32> {
 impl Scene {
     /// Asserts that the run is finished and the journal says so.
     #[track_caller]
-    fn is_done(&self) {
+    pub fn is_done(&self) {
         let last = self.lines().pop().expect("a journal");
         assert_eq!((last.event, last.text("ending")), (Kind::RunEnd, "done"));
         assert!(self.pull().is_some());

@@ -61,16 +61,6 @@ const OUTSIDE: &[&str] = &[
 /// Above this many lines a file wants to be a folder.
 const LONG: usize = 450;
 
-/// The files that are longer, and the most that each may have. A number here only ever gets smaller, and
-/// a file that is short enough leaves the list.
-const LONGER: &[(&str, usize)] = &[
-    ("src/answer.rs", 455),
-    ("src/conductor/proving/checks.rs", 600),
-    ("src/forge/body.rs", 475),
-    ("src/machine/tests.rs", 650),
-    ("tests/it/ground.rs", 625),
-];
-
 /// Names that say nothing about what is in a room.
 const EMPTY_NAMES: &[&str] = &[
     "common", "core", "helper", "helpers", "manager", "misc", "util", "utils",
@@ -337,29 +327,13 @@ fn every_allow_says_why() {
 }
 
 #[test]
-fn long_files_get_shorter() {
-    let mut findings = Vec::new();
-    for (name, text) in rust_files() {
-        let lines = text.lines().count();
-        let allowed = LONGER.iter().find(|(known, _)| *known == name);
-        match allowed {
-            Some((_, most)) if lines > *most => {
-                findings.push(format!("{name} has {lines} lines; it may have {most}"));
-            }
-            Some(_) if lines <= LONG => {
-                findings.push(format!("{name} has {lines} lines: take it off the list"));
-            }
-            None if lines > LONG => {
-                findings.push(format!("{name} has {lines} lines; a file may have {LONG}"));
-            }
-            _ => {}
-        }
-    }
-    for (name, _) in LONGER {
-        if !root().join(name).exists() {
-            findings.push(format!("{name} is on the list and nowhere else"));
-        }
-    }
+fn no_file_is_too_long() {
+    let lines = |text: &str| text.lines().count();
+    let findings: Vec<String> = rust_files()
+        .iter()
+        .filter(|(_, text)| lines(text) > LONG)
+        .map(|(name, text)| format!("{name} has {} lines; a file may have {LONG}", lines(text)))
+        .collect();
     none_of("files too long", &findings);
 }
 

@@ -1,11 +1,10 @@
 //! Folders that vanish in the middle of a run, while an agent or a suite is at work in them; and that come back, or not.
 
+use crate::lanes::each;
 use crate::scene::{Scene, wait};
 use crate::watching::{is_finished, launches_of, plain, start, until};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many cases run side by side.
 const LANES: usize = 6;
@@ -99,30 +98,18 @@ fn disturb(what: &What, who: &str, comes_back: bool) {
 }
 
 fn all(cases: &[(&What, &str, bool)]) {
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..LANES {
-            scope.spawn(|| {
-                while let Some((what, who, back)) = cases.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let run = std::panic::AssertUnwindSafe(|| disturb(what, who, *back));
-                    if let Err(panic) = std::panic::catch_unwind(run) {
-                        let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-                        let back = if *back { "comes back" } else { "is gone" };
-                        let case = format!("=== {} {back}, {who}\n{text}", what.0);
-                        failures.lock().unwrap().push(case);
-                    }
-                }
-            });
-        }
-    });
-    let failures = failures.into_inner().unwrap();
-    assert!(
-        failures.is_empty(),
-        "{} of {}:\n{}",
-        failures.len(),
-        cases.len(),
-        failures.join("\n")
+    let name = |(what, who, back): &(&What, &str, bool)| {
+        let back = if *back { "comes back" } else { "is gone" };
+        format!("{} {back}, {who}", what.0)
+    };
+    each(
+        "vanished folders",
+        LANES,
+        cases,
+        name,
+        |(what, who, back)| {
+            disturb(what, who, *back);
+        },
     );
 }
 

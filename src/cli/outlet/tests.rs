@@ -81,6 +81,33 @@ fn what_had_no_room_is_counted_where_it_would_have_stood() {
     assert!(lines.len() < 1000);
 }
 
+/// Else a slow reader would see one line, a gap, one line, a gap.
+#[test]
+fn what_was_full_once_takes_nothing_until_half_of_it_is_written() {
+    let (mut from, to) = pipe().unwrap();
+    let mut out = outlet(to, 200_000, 60_000);
+    print(&mut out, 0..1000);
+    let (room, full) = (out.queue.room, |out: &Outlet| out.queue.lock().full);
+    assert!(full(&out));
+    // A reader takes so much that more lines would fit, and not half.
+    let mut piece = vec![0; 40_000];
+    from.read_exact(&mut piece).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while out.queue.lock().bytes > room - 20_000 {
+        assert!(Instant::now() < until, "nothing is written");
+        std::thread::yield_now();
+    }
+    assert!(out.queue.lock().bytes > room / 2);
+    let before = out.queue.lock().items.len();
+    print(&mut out, 1000..1001);
+    assert!(full(&out));
+    assert!(
+        out.queue.lock().items.len() <= before,
+        "it counts as left out"
+    );
+    drop(from);
+}
+
 #[test]
 fn a_reader_that_is_gone_is_never_waited_for() {
     let (from, to) = pipe().unwrap();
@@ -131,4 +158,38 @@ fn what_a_full_disk_did_not_take_is_counted_in_the_next_line_that_it_takes() {
     out.flush().unwrap();
     let text = String::from_utf8(holds.lock().unwrap().clone()).unwrap();
     assert_eq!(text, "first of all\n<2>\nfourth\n");
+}
+
+/// Takes so many bytes, then none.
+struct Room(Arc<Mutex<usize>>, Arc<Mutex<Vec<u8>>>);
+
+impl Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut left = self.0.lock().unwrap();
+        let some = &bytes[..bytes.len().min(*left)];
+        if some.is_empty() {
+            return Err(io::Error::from_raw_os_error(nix::libc::ENOSPC));
+        }
+        *left -= some.len();
+        self.1.lock().unwrap().extend_from_slice(some);
+        Ok(some.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_line_that_was_broken_off_does_not_run_into_the_next() {
+    let (left, holds) = (Arc::new(Mutex::new(9)), Arc::default());
+    let mut out = outlet(Room(Arc::clone(&left), Arc::clone(&holds)), ROOM, 60_000);
+    writeln!(out, "first").unwrap();
+    writeln!(out, "second").unwrap();
+    assert!(out.flush().is_err());
+    *left.lock().unwrap() = 1000;
+    writeln!(out, "third").unwrap();
+    out.flush().unwrap();
+    let text = String::from_utf8(holds.lock().unwrap().clone()).unwrap();
+    assert_eq!(text, "first\nsec\n<1>\nthird\n");
 }

@@ -5,6 +5,7 @@ use crate::agent::Streaming;
 use crate::conductor::settings::Settings;
 use crate::config::{AgentEntry, AgentTable, MAX_SECONDS};
 use crate::leaf::{self, KillWhy, Watch};
+use crate::machine::LeafEnd;
 use crate::role::Role;
 use crate::untrusted;
 use serde_json::{Value, json};
@@ -105,22 +106,38 @@ impl Deadlines {
         }
         told
     }
+}
 
-    /// Which deadline a leaf of this role has passed that was silent, and what sets it; None for other ends.
-    pub(in crate::conductor) fn silence(&self, why: KillWhy) -> Option<String> {
-        let (what, time, key) = match why {
-            KillWhy::FirstSign => ("it wrote nothing within", self.first_sign, "first_sign"),
-            KillWhy::Idle => ("it was silent for", self.idle, "idle"),
-            KillWhy::Stop
-            | KillWhy::Wall
-            | KillWhy::Lingering
-            | KillWhy::Waits
-            | KillWhy::Stuck => return None,
-        };
-        let (time, role) = (time.as_secs(), self.role.as_str());
-        Some(format!(
-            "{what} {time} s (limits.{key}, or {key} of agents.{role})"
-        ))
+/// The end of a leaf of this role that was killed as stuck: which deadline it passed, how many seconds that was, and what
+/// sets it. `told` is what its launch was journalled with: what is in force by now may differ.
+pub(in crate::conductor) fn overdue(role: Role, why: KillWhy, told: &Value) -> LeafEnd {
+    let (within, flags, key) = match why {
+        KillWhy::Wall => (
+            ["had not ended within", "had not ended in time"],
+            "--timeout, VERI_TIMEOUT, ",
+            "timeout",
+        ),
+        KillWhy::FirstSign => (
+            ["wrote nothing within", "wrote nothing in time"],
+            "",
+            "first_sign",
+        ),
+        KillWhy::Idle => (["was silent for", "was silent for too long"], "", "idle"),
+        KillWhy::Stop | KillWhy::Lingering | KillWhy::Waits | KillWhy::Stuck => {
+            return LeafEnd::Stuck;
+        }
+    };
+    let [within, in_time] = within;
+    let what = match told.get(key).and_then(Value::as_u64) {
+        Some(seconds) => format!("{within} {seconds} s"),
+        // An earlier version did not say.
+        None => in_time.to_owned(),
+    };
+    let role = role.as_str();
+    let detail = format!("it {what} ({flags}limits.{key}, or {key} of agents.{role})");
+    match why {
+        KillWhy::Wall => LeafEnd::Late { detail },
+        _ => LeafEnd::Silent { detail },
     }
 }
 
@@ -159,12 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn the_other_deadlines_have_their_defaults_and_reach_agents_that_stream_alone() {
+    fn every_other_deadline_is_that_of_the_role_then_of_all_then_its_default_for_agents_that_stream()
+     {
         let streaming = Streaming::default();
-        let text = "agents.developer = { use = 'x', idle = 7, grace = 0 }\n[limits]\nlingering = 8\ngrace = 9";
-        let settings = settings(text);
-        let of = |role| {
-            let deadlines = settings.deadlines(role, None, 0);
+        let of = |text: &str, role| {
+            let deadlines = settings(text).deadlines(role, None, 0);
             assert_eq!(deadlines.watch(None), None);
             let watch = deadlines.watch(Some(&streaming)).unwrap();
             let times = [watch.first_sign, watch.idle, watch.lingering];
@@ -173,8 +189,16 @@ mod tests {
                 deadlines.grace.as_secs(),
             )
         };
-        assert_eq!(of(Role::Planner), ([120, 480, 8], 9));
-        assert_eq!(of(Role::Developer), ([120, 7, 8], 0));
+        let own = "agents.developer = { use = 'x', first_sign = 3, idle = 4, lingering = 0, grace = 6 }\n";
+        let all = "[limits]\nfirst_sign = 13\nidle = 14\nlingering = 15\ngrace = 0";
+        let defaults = ([120, 480, 30], 5);
+        assert_eq!(of("", Role::Developer), defaults);
+        assert_eq!(of(own, Role::Planner), defaults);
+        assert_eq!(of(own, Role::Developer), ([3, 4, 0], 6));
+        assert_eq!(of(all, Role::Developer), ([13, 14, 15], 0));
+        let both = format!("{own}{all}");
+        assert_eq!(of(&both, Role::Planner), ([13, 14, 15], 0));
+        assert_eq!(of(&both, Role::Developer), ([3, 4, 0], 6));
     }
 
     #[test]
@@ -189,12 +213,31 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_end_names_its_deadline_and_what_sets_it() {
-        let deadlines = settings("").deadlines(Role::Verifier, None, 0);
+    fn a_stuck_end_names_the_deadline_of_its_launch_and_what_sets_it() {
+        let told = settings("").deadlines(Role::Verifier, None, 0).told(true);
+        let detail = "it was silent for 480 s (limits.idle, or idle of agents.verifier)".to_owned();
         assert_eq!(
-            deadlines.silence(KillWhy::Idle).unwrap(),
-            "it was silent for 480 s (limits.idle, or idle of agents.verifier)"
+            overdue(Role::Verifier, KillWhy::Idle, &told),
+            LeafEnd::Silent { detail }
         );
-        assert_eq!(deadlines.silence(KillWhy::Wall), None);
+        let detail = "it had not ended within 900 s (--timeout, VERI_TIMEOUT, limits.timeout, or timeout of \
+                      agents.planner)"
+            .to_owned();
+        assert_eq!(
+            overdue(Role::Planner, KillWhy::Wall, &told),
+            LeafEnd::Late { detail }
+        );
+        // An earlier version's journal does not say how long, its record not even which.
+        let detail =
+            "it wrote nothing in time (limits.first_sign, or first_sign of agents.planner)"
+                .to_owned();
+        assert_eq!(
+            overdue(Role::Planner, KillWhy::FirstSign, &Value::Null),
+            LeafEnd::Silent { detail }
+        );
+        assert_eq!(
+            overdue(Role::Planner, KillWhy::Stuck, &told),
+            LeafEnd::Stuck
+        );
     }
 }

@@ -50,7 +50,9 @@ impl Run<'_> {
         let cut_short = match (leaf.launch > 1, work.cut_off) {
             (_, true) => Some(CutShort::CutOff),
             (true, false) if self.was_silent() => Some(CutShort::Silent),
-            (true, false) => Some(CutShort::Stuck(deadlines.wall.as_secs())),
+            (true, false) => Some(CutShort::Stuck(
+                self.last_timeout().unwrap_or(deadlines.wall.as_secs()),
+            )),
             (false, false) => None,
         };
         // What is in the working tree need not be looked for.

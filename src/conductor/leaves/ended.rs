@@ -1,12 +1,15 @@
 //! What the end of a leaf and its answer mean to the machine.
 
+use super::deadlines::overdue;
 use super::oid;
+use crate::answer::clip;
 use crate::conductor::run::Run;
+use crate::event::Kind;
 use crate::leaf::End;
 use crate::machine::{Answer, Event, Leaf, LeafEnd, Reopen};
 use crate::prompt::Rationale;
 use crate::role::{Role, StopMode, leaf_name};
-use crate::untrusted::tail;
+use crate::untrusted::{plain, tail};
 use crate::verdict::Decision;
 use crate::{agent, verdict};
 use anyhow::{Context, Result, anyhow};
@@ -24,19 +27,16 @@ impl Run<'_> {
         stdout: &Path,
         nonce: Option<&str>,
         record: Option<Value>,
+        deadlines: &Value,
     ) -> Result<(Event, Value)> {
+        self.say_what_is_left(leaf, record.as_ref())?;
         let ended = match end {
             End::Done { code } => self.answer(leaf, *code, stdout, nonce)?,
             // It had given its result: how it was made to go says nothing of that.
             End::Lingered => self.answer(leaf, 0, stdout, nonce)?,
             // A stop that came while the deadline passed is a stop, not a stuck leaf.
             End::KilledStuck { .. } if self.stop_mode() == Some(StopMode::Now) => LeafEnd::Stopped,
-            End::KilledStuck { why } => {
-                let deadlines = self.settings.deadlines(leaf.role, None, 0);
-                deadlines
-                    .silence(*why)
-                    .map_or(LeafEnd::Stuck, |detail| LeafEnd::Silent { detail })
-            }
+            End::KilledStuck { why } => overdue(leaf.role, *why, deadlines),
             End::KilledByStop => LeafEnd::Stopped,
             End::KilledExternal { signal } => LeafEnd::External {
                 detail: format!(
@@ -73,6 +73,24 @@ impl Run<'_> {
             fields["lingered"] = Value::Bool(true);
         }
         Ok((Event::LeafEnded(ended), fields))
+    }
+
+    /// Says which processes of a leaf could not be ended: nobody else will find them by its launch.
+    fn say_what_is_left(&mut self, leaf: &Leaf, record: Option<&Value>) -> Result<()> {
+        let count = record.and_then(|r| r.get("unswept")?.as_u64()).unwrap_or(0);
+        if count == 0 {
+            return Ok(());
+        }
+        let left = record.and_then(|r| r.get("left")?.as_array());
+        let names = left.into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<String> = names.take(8).map(|name| clip(&plain(name), 100)).collect();
+        let said = format!(
+            "of what {} started, {count} could not be ended: frozen, stuck in the kernel, or another user's: \
+             {}. What is killed ends when it is let go",
+            leaf_name(leaf.role, leaf.phase),
+            names.join(", ")
+        );
+        self.say(Kind::Check, said)
     }
 
     fn answer(

@@ -30,12 +30,13 @@ impl Run<'_> {
         records: &Records,
     ) -> Result<(Event, Value)> {
         let name = leaf_name(leaf.role, leaf.phase);
+        let told = deadlines.told(launch.streaming().is_some());
         let fields = json!({
             "intent": "launch",
             "launch": id.as_str(),
             "leaf": name,
             "relaunch": leaf.launch - 1,
-            "deadlines": deadlines.told(launch.streaming().is_some()),
+            "deadlines": told,
             "stdout": launch.stdout().to_string_lossy(),
             "nonce": nonce.map(Nonce::as_str),
             "head": (leaf.role == Role::Developer).then(|| self.tree.head().map(|h| h.to_string())).transpose()?,
@@ -83,6 +84,7 @@ impl Run<'_> {
             launch.stdout(),
             nonce.map(Nonce::as_str),
             record,
+            &told,
         )
     }
 

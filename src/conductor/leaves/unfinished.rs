@@ -56,6 +56,12 @@ impl Run<'_> {
             .is_some()
     }
 
+    /// How many seconds the last leaf had, by the journal: this start may have been told others.
+    pub(super) fn last_timeout(&self) -> Option<u64> {
+        let mut newest = self.lines.iter().rev();
+        newest.find_map(|l| l.fields.get("deadlines")?.get("timeout")?.as_u64())
+    }
+
     /// The line that says where work is that is not in the working tree any more.
     pub(in crate::conductor) fn kept_aside(&self, kind: Kind, refname: &str) -> Entry {
         let n = self.issue_number;

@@ -2,6 +2,7 @@
 //!
 //! The person's checkout (`--here`) is theirs to set up.
 
+use super::grounds::SETUP_TIMEOUT;
 use crate::cause::Bail;
 use crate::conductor::failures::StoppedInSuite;
 use crate::conductor::run::Run;
@@ -55,7 +56,7 @@ impl Run<'_> {
                 cwd: self.tree.path().to_owned(),
                 env: self.suite_env(),
                 output: output.clone(),
-                wall: super::checks::SETUP_TIMEOUT,
+                wall: SETUP_TIMEOUT,
                 records: self.tree.tdd(),
             })?;
             match ended {

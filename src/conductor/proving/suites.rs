@@ -9,6 +9,7 @@ use crate::conductor::settings::Took;
 use crate::event::Kind;
 use crate::ground::{Ground, Kind as GroundKind};
 use crate::hash;
+use crate::machine::At;
 use crate::suite::run::{Ran, SuiteAsk};
 use crate::suite::{ResultKey, Results, SuiteEnd, SuiteRun};
 use anyhow::{Result, anyhow};
@@ -64,7 +65,13 @@ impl Run<'_> {
                 self.learn_debris(&ran.debris)?;
                 ran.run
             }
-            None => self.run_now(tree, &name, &command)?,
+            None => {
+                if self.state.at == At::Preflight {
+                    let said = format!("`{command}` runs first, in a clean checkout");
+                    self.say(Kind::Preflight, said)?;
+                }
+                self.run_now(tree, &name, &command)?
+            }
         };
         let took = self.ready_mut()?.took.entry(command);
         let took = took.or_insert(Took {

@@ -12,9 +12,11 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 impl Run<'_> {
-    /// The stop that is asked for by now, by file or by signal.
+    /// The stop that is asked for by now, by file or by signal. What was asked for before and has been answered is not
+    /// taken back by a weaker request.
     pub(in crate::conductor) fn stop_mode(&mut self) -> Option<StopMode> {
-        stop::look(&self.tree.tdd()).mode().max(self.signals.mode())
+        let asked = stop::look(&self.tree.tdd()).mode();
+        asked.max(self.signals.mode()).max(self.told_stop)
     }
 
     /// Tells the machine of a stop that is newly asked for, and the person how it is understood.

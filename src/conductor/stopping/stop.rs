@@ -68,11 +68,16 @@ pub fn look(tdd: &Path) -> Request {
     }
 }
 
-/// Writes a request, atomically.
+/// Writes a request, atomically, unless one is there that asks for more; gives what is asked for by then.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn ask(tdd: &Path, mode: StopMode) -> Result<()> {
+pub fn ask(tdd: &Path, mode: StopMode) -> Result<StopMode> {
+    if let Request::Mode(asked) = look(tdd)
+        && asked > mode
+    {
+        return Ok(asked);
+    }
     let what = || format!("cannot write the stop request {}", file(tdd).display());
     let mut new = tempfile::NamedTempFile::new_in(tdd).with_context(what)?;
     writeln!(new, "{mode}").with_context(what)?;
@@ -80,7 +85,7 @@ pub fn ask(tdd: &Path, mode: StopMode) -> Result<()> {
     new.persist(file(tdd))
         .map_err(|e| e.error)
         .with_context(what)?;
-    Ok(())
+    Ok(mode)
 }
 
 /// Removes a request that has been obeyed.

@@ -105,18 +105,20 @@ pub(in crate::git) struct Mended {
 }
 
 /// Puts the keys of a changed file back that a leaf has no business with. The rest of the file stays,
-/// unless the file cannot be mended key by key: then all of it is put back.
+/// unless the file cannot be mended key by key: then all of it is put back. `tell` is given what is tampering before.
 pub(in crate::git) fn mend(
     git: &Git,
     remote: &str,
     before: &Watched,
     now: &Content,
     aside: &Path,
+    tell: &mut dyn FnMut(&[String]) -> Result<()>,
 ) -> Result<Mended> {
     let old = settings_of(git, &before.content)?.unwrap_or_default();
     let Some(new) = settings_of(git, now)? else {
-        before.put_back(aside)?;
         let tampered = vec!["the whole file, which git could not read any more".to_owned()];
+        tell(&tampered)?;
+        before.put_back(aside)?;
         return Ok(Mended {
             tampered,
             identity: Vec::new(),
@@ -147,6 +149,9 @@ pub(in crate::git) fn mend(
     }
     if wrong.is_empty() {
         return Ok(mended);
+    }
+    if !mended.tampered.is_empty() {
+        tell(&mended.tampered)?;
     }
     let same_kind =
         matches!(now, Content::File { .. }) && matches!(before.content, Content::File { .. });

@@ -1,7 +1,7 @@
 //! What must stand before anything of git can be compared or put back: folders that are folders, files that end
 //! when they are read.
 
-use super::Settled;
+use super::Settling;
 use super::snapshot::{Content, Watched, absent, move_aside};
 use crate::folder;
 use crate::git::worktree::WorkTree;
@@ -71,8 +71,7 @@ impl Frame {
     }
 
     /// Puts the frame back; says what was not as it was.
-    pub(in crate::git) fn back(&self, wt: &WorkTree, settled: &mut Settled) -> Result<()> {
-        let Settled { tampered, shut, .. } = settled;
+    pub(in crate::git) fn back(&self, wt: &WorkTree, settled: &mut Settling<'_>) -> Result<()> {
         // The git folder of the working tree may be what is gone.
         let aside = wt.common_dir.join("veri-aside");
         let said = |path: &Path, what: &str| format!("{} was {what}", path.display());
@@ -88,9 +87,9 @@ impl Frame {
             };
             match (&folder.content, &now) {
                 (Content::Absent, Content::Folder) => continue,
-                (_, Content::Absent) => tampered.push(said(&folder.path, "removed")),
+                (_, Content::Absent) => settled.tampered(said(&folder.path, "removed"))?,
                 _ => {
-                    tampered.push(said(&folder.path, "replaced"));
+                    settled.tampered(said(&folder.path, "replaced"))?;
                     move_aside(&folder.path, &aside)?;
                 }
             }
@@ -99,17 +98,17 @@ impl Frame {
         let look = look.at(wt, &[])?;
         let new = |path: &&PathBuf, known: &[Watched]| known.iter().all(|k| k.path != **path);
         for path in look.shut.iter().filter(|path| new(path, &self.shut)) {
-            tampered.push(said(path, "locked away"));
-            *shut |= *path == wt.common_dir;
+            settled.tampered(said(path, "locked away"))?;
+            settled.done.shut |= *path == wt.common_dir;
         }
         for path in look.odd.iter().filter(|path| new(path, &self.odd)) {
-            tampered.push(said(path, "made, which git cannot read"));
+            settled.tampered(said(path, "made, which git cannot read"))?;
             move_aside(path, &aside)?;
         }
         for head in &self.heads {
             let now = Content::of(&head.path)?;
             if !names_something(&now) && names_something(&head.content) {
-                tampered.push(said(&head.path, "spoilt"));
+                settled.tampered(said(&head.path, "spoilt"))?;
                 head.put_back(&aside)?;
             }
         }

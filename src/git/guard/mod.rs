@@ -135,6 +135,26 @@ pub struct Settled {
     pub shut: bool,
 }
 
+/// A leaf's doings while they are being undone.
+pub(in crate::git) struct Settling<'a> {
+    done: Settled,
+    /// Records what is found.
+    tell: &'a mut dyn FnMut(&str) -> Result<()>,
+}
+
+impl Settling<'_> {
+    /// Tampering, recorded before it is undone: whoever is killed in between would never know of it.
+    pub(in crate::git) fn tampered(&mut self, what: String) -> Result<()> {
+        (self.tell)(&what)?;
+        self.done.tampered.push(what);
+        Ok(())
+    }
+
+    pub(in crate::git) fn noted(&mut self, what: String) {
+        self.done.noted.push(what);
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::git) enum Head {
     Branch(String),

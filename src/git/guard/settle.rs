@@ -7,7 +7,7 @@ use super::config;
 use super::frame;
 use super::snapshot::{self, Content, Watched};
 use super::undone::keep_commit;
-use super::{Guard, Head, Hooks, Settled};
+use super::{Guard, Head, Hooks, Settled, Settling};
 use crate::git::worktree::WorkTree;
 use crate::git::{guard, repo, run, stage};
 use crate::untrusted::whole;
@@ -26,34 +26,43 @@ type Kept = Vec<(PathBuf, Vec<u8>)>;
 impl Guard {
     /// Puts git back to how it was before the leaf; the files of the working tree stay as the leaf left
     /// them. What it committed, staged, stashed, branched or set up is kept under
-    /// `refs/veri/issue-<n>/discarded/`. Done twice it does nothing more; what has been found is to be
-    /// recorded before [`WorkTree::drop_guard`].
+    /// `refs/veri/issue-<n>/discarded/`. Done twice it does nothing more. `tell` records what is tampering, each before
+    /// it is undone.
     ///
     /// # Errors
-    /// git-failed; io errors.
-    pub fn settle(&self, wt: &WorkTree, issue: u64) -> Result<Settled> {
-        let mut settled = Settled::default();
+    /// git-failed; io errors; what `tell` gives.
+    pub fn settle(
+        &self,
+        wt: &WorkTree,
+        issue: u64,
+        tell: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<Settled> {
+        let mut settling = Settling {
+            done: Settled::default(),
+            tell,
+        };
+        let settled = &mut settling;
         let mut kept = Kept::new();
         let aside = wt.git_dir.join("veri-aside");
         if wt.regain()? {
             let said = format!("{} was replaced by a link", wt.path().display());
-            settled.tampered.push(said);
+            settled.tampered(said)?;
         }
-        self.frame.back(wt, &mut settled)?;
-        self.files_back(&aside, &mut settled, &mut kept)?;
-        self.tdd_back(wt, issue, &aside, &mut settled, &mut kept)?;
-        self.config_back(wt, &aside, &mut settled, &mut kept)?;
-        self.packed_back(wt, &mut settled)?;
-        self.clear_way(wt, issue, &mut settled)?;
+        self.frame.back(wt, settled)?;
+        self.files_back(&aside, settled, &mut kept)?;
+        self.tdd_back(wt, issue, &aside, settled, &mut kept)?;
+        self.config_back(wt, &aside, settled, &mut kept)?;
+        self.packed_back(wt, settled)?;
+        self.clear_way(wt, issue, settled)?;
         keep_files(wt, issue, &kept)?;
-        self.head_back(wt, issue, &mut settled)?;
-        self.refs_back(wt, issue, &mut settled)?;
-        self.stash_back(wt, issue, &mut settled)?;
-        self.flatten(wt, &aside, &mut settled)?;
-        Ok(settled)
+        self.head_back(wt, issue, settled)?;
+        self.refs_back(wt, issue, settled)?;
+        self.stash_back(wt, issue, settled)?;
+        self.flatten(wt, &aside, settled)?;
+        Ok(settling.done)
     }
 
-    fn files_back(&self, aside: &Path, settled: &mut Settled, kept: &mut Kept) -> Result<()> {
+    fn files_back(&self, aside: &Path, settled: &mut Settling<'_>, kept: &mut Kept) -> Result<()> {
         for file in self.ties.iter().chain(&self.whole) {
             file_back(file, aside, settled, kept)?;
         }
@@ -69,13 +78,12 @@ impl Guard {
                 file_back(&new, aside, settled, kept)?;
             }
             if !many.is_empty() {
-                let heap = snapshot::move_all_aside(&many, aside)?;
-                settled.tampered.push(format!(
-                    "{} more files were written into {}, and moved to {}",
-                    many.len(),
-                    hooks.folder.display(),
-                    heap.display()
-                ));
+                let (count, folder) = (many.len(), hooks.folder.display());
+                settled.tampered(format!("{count} more files were written into {folder}"))?;
+                let heap = snapshot::move_all_aside(&many, aside)?
+                    .display()
+                    .to_string();
+                settled.noted(format!("they were moved to {heap}"));
             }
             for file in &hooks.files {
                 file_back(file, aside, settled, kept)?;
@@ -90,37 +98,36 @@ impl Guard {
         wt: &WorkTree,
         issue: u64,
         aside: &Path,
-        settled: &mut Settled,
+        settled: &mut Settling<'_>,
         kept: &mut Kept,
     ) -> Result<()> {
         let tdd = wt.tdd();
         let ledger = tdd.join(format!("issue-{issue}.md"));
         if let Some(runs) = &self.runs {
             for folder in [tdd.clone(), tdd.join("runs")] {
-                match fs::symlink_metadata(&folder) {
-                    Ok(meta) if meta.is_dir() => continue,
-                    Ok(_) => snapshot::move_aside(&folder, aside)?,
-                    Err(_) => {}
+                let stands = fs::symlink_metadata(&folder).ok();
+                if stands.as_ref().is_some_and(|meta| meta.is_dir()) {
+                    continue;
+                }
+                settled.tampered(format!("{} was removed", folder.display()))?;
+                if stands.is_some() {
+                    snapshot::move_aside(&folder, aside)?;
                 }
                 fs::create_dir_all(&folder)?;
-                let said = format!("{} was removed", folder.display());
-                settled.tampered.push(said);
             }
             let left = guard::names(&tdd.join("runs"))?.unwrap_or_default();
             let gone = runs.iter().filter(|name| !left.contains(name)).count();
             if gone > 0 {
-                settled.tampered.push(format!(
+                settled.tampered(format!(
                     "{gone} files of {} were removed, which are the records of earlier launches",
                     tdd.join("runs").display()
-                ));
+                ))?;
             }
         }
         for path in frame::no_records(&tdd)? {
             if self.tdd.iter().all(|file| file.path != path) {
+                settled.tampered(format!("{} was made", path.display()))?;
                 snapshot::move_aside(&path, aside)?;
-                settled
-                    .tampered
-                    .push(format!("{} was made", path.display()));
             }
         }
         for path in guard::tdd_files(&tdd)? {
@@ -134,10 +141,8 @@ impl Guard {
                 };
                 file_back(&new, aside, settled, kept)?;
             } else {
+                settled.tampered(format!("{} was made", path.display()))?;
                 snapshot::move_aside(&path, aside)?;
-                settled
-                    .tampered
-                    .push(format!("{} was made", path.display()));
             }
         }
         for file in self.tdd.iter().filter(|file| file.path != ledger) {
@@ -150,7 +155,7 @@ impl Guard {
         &self,
         wt: &WorkTree,
         aside: &Path,
-        settled: &mut Settled,
+        settled: &mut Settling<'_>,
         kept: &mut Kept,
     ) -> Result<()> {
         // Reading a named file runs nothing, follows no include, and does not look at the repository.
@@ -175,7 +180,7 @@ impl Guard {
     }
 
     /// HEAD, branch, index, and whatever git is in the middle of.
-    fn head_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settled) -> Result<()> {
+    fn head_back(&self, wt: &WorkTree, issue: u64, settled: &mut Settling<'_>) -> Result<()> {
         let refs = wt.refs(issue);
         let base = Oid::from_str(&self.commit)?;
         if wt.linked {
@@ -187,7 +192,7 @@ impl Guard {
             }
         }
         if let Some(what) = repo::in_progress(&wt.git2) {
-            settled.noted.push(format!(
+            settled.noted(format!(
                 "a {what} that the leaf left unfinished was called off"
             ));
             wt.git2.cleanup_state()?;
@@ -217,7 +222,7 @@ impl Guard {
         for tip in tips {
             let why = "commits that a leaf made; their files stayed in the working tree";
             let kept = keep_commit(refs, wt, tip, base, why)?;
-            settled.noted.push(format!(
+            settled.noted(format!(
                 "the leaf moved on to {tip}: folded back, kept as {kept}"
             ));
         }
@@ -229,9 +234,7 @@ impl Guard {
                 }
                 Head::Detached(oid) => wt.git2.set_head_detached(Oid::from_str(oid)?)?,
             }
-            settled
-                .noted
-                .push("the leaf had switched to another branch: switched back".to_owned());
+            settled.noted("the leaf had switched to another branch: switched back".to_owned());
         }
         match &self.head {
             Head::Branch(branch) => {
@@ -275,20 +278,17 @@ impl Guard {
 
     /// Makes plain files of repositories that the leaf made within the working tree: git could not commit
     /// what is in them.
-    fn flatten(&self, wt: &WorkTree, aside: &Path, settled: &mut Settled) -> Result<()> {
+    fn flatten(&self, wt: &WorkTree, aside: &Path, settled: &mut Settling<'_>) -> Result<()> {
         // A repository may lie within another.
         for _ in 0..100 {
             let mut any = false;
-            let mut rules = Vec::new();
             let nested = wt.nested(&mut |path| {
-                rules.push(path.display().to_string());
+                settled.tampered(format!(
+                    "{} was made, which git cannot read",
+                    path.display()
+                ))?;
                 snapshot::move_aside(path, aside)
             })?;
-            settled.tampered.extend(
-                rules
-                    .iter()
-                    .map(|path| format!("{path} was made, which git cannot read")),
-            );
             for folder in nested {
                 let inner = wt.path.join(&folder).join(".git");
                 if self.nested.contains(&folder) || fs::symlink_metadata(&inner).is_err() {
@@ -296,7 +296,7 @@ impl Guard {
                 }
                 snapshot::move_aside(&inner, aside)?;
                 any = true;
-                settled.noted.push(format!(
+                settled.noted(format!(
                     "{folder} had been made a repository of its own: its files are plain files now, \
                      its .git was moved to {}",
                     aside.display()
@@ -310,7 +310,12 @@ impl Guard {
     }
 }
 
-fn file_back(file: &Watched, aside: &Path, settled: &mut Settled, kept: &mut Kept) -> Result<()> {
+fn file_back(
+    file: &Watched,
+    aside: &Path,
+    settled: &mut Settling<'_>,
+    kept: &mut Kept,
+) -> Result<()> {
     let Some(now) = file.changed()? else {
         return Ok(());
     };
@@ -319,9 +324,7 @@ fn file_back(file: &Watched, aside: &Path, settled: &mut Settled, kept: &mut Kep
         (_, Content::Absent) => "removed",
         _ => "changed",
     };
-    settled
-        .tampered
-        .push(format!("{} was {what}", file.path.display()));
+    settled.tampered(format!("{} was {what}", file.path.display()))?;
     if let Some(bytes) = now.kept() {
         kept.push((file.path.clone(), bytes));
     }
@@ -333,29 +336,26 @@ fn mend(
     remote: &str,
     file: &Watched,
     aside: &Path,
-    settled: &mut Settled,
+    settled: &mut Settling<'_>,
     kept: &mut Kept,
 ) -> Result<()> {
     let Some(now) = file.changed()? else {
         return Ok(());
     };
-    let mended = config::mend(git, remote, file, &now, aside)?;
     let shown = file.path.display();
-    if !mended.tampered.is_empty() {
-        settled
-            .tampered
-            .push(format!("{shown}: {} changed", mended.tampered.join(", ")));
-        if let Some(bytes) = now.kept() {
-            kept.push((file.path.clone(), bytes));
-        }
+    let mended = config::mend(git, remote, file, &now, aside, &mut |tampered| {
+        settled.tampered(format!("{shown}: {} changed", tampered.join(", ")))
+    })?;
+    if !mended.tampered.is_empty()
+        && let Some(bytes) = now.kept()
+    {
+        kept.push((file.path.clone(), bytes));
     }
     if !mended.identity.is_empty() {
-        settled
-            .noted
-            .push(format!("{shown}: {} put back", mended.identity.join(", ")));
+        settled.noted(format!("{shown}: {} put back", mended.identity.join(", ")));
     }
     if mended.others {
-        settled.noted.push(format!(
+        settled.noted(format!(
             "{shown}: other settings changed meanwhile and were left"
         ));
     }

@@ -179,6 +179,21 @@ pub(in crate::git) fn locks_below(folder: &Path) -> Vec<PathBuf> {
     locks
 }
 
+/// Removes a file that nobody needs, or whatever was put in its place.
+pub(in crate::git) fn remove_if_there(file: &Path) -> Result<()> {
+    let is_folder = fs::symlink_metadata(file).is_ok_and(|meta| meta.is_dir());
+    let removed = match is_folder {
+        true => fs::remove_dir_all(file),
+        false => fs::remove_file(file),
+    };
+    match removed {
+        Err(e) if !absent(&e) => {
+            Err(e).with_context(|| format!("{} cannot be removed", file.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether nothing stands there.
 pub(in crate::git) fn absent(e: &io::Error) -> bool {
     matches!(

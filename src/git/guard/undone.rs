@@ -1,6 +1,6 @@
 //! Refs and stash after a leaf: what is its own goes to discarded and is undone, all others are left.
 
-use super::{Guard, Head, LEAF_EMAIL, Settled};
+use super::{Guard, Head, LEAF_EMAIL, Settling};
 use crate::git::saved::{self, Refs};
 use crate::git::worktree::WorkTree;
 use crate::git::{run, tree};
@@ -13,7 +13,7 @@ impl Guard {
         &self,
         wt: &WorkTree,
         issue: u64,
-        settled: &mut Settled,
+        settled: &mut Settling<'_>,
     ) -> Result<()> {
         let refs = wt.refs(issue);
         let own = refs.name("");
@@ -40,7 +40,7 @@ impl Guard {
         &self,
         wt: &WorkTree,
         issue: u64,
-        settled: &mut Settled,
+        settled: &mut Settling<'_>,
     ) -> Result<()> {
         let refs = wt.refs(issue);
         let now = wt.stash()?;
@@ -55,7 +55,7 @@ impl Guard {
                 wt.git.quiet(["stash", "drop", "--quiet", &entry]),
                 "dropping a leaf's stash",
             )?;
-            settled.noted.push(format!(
+            settled.noted(format!(
                 "the leaf's own stash was kept as {kept} and dropped"
             ));
         }
@@ -65,7 +65,7 @@ impl Guard {
                 continue;
             }
             let kept = refs.keep(old)?;
-            settled.noted.push(format!(
+            settled.noted(format!(
                 "a stash entry vanished while the leaf ran; it is kept as {kept} (`git stash apply` \
                  takes it)"
             ));
@@ -81,7 +81,7 @@ fn ref_back(
     name: &str,
     (old, new): (Option<&String>, Option<&String>),
     leafs: bool,
-    settled: &mut Settled,
+    settled: &mut Settling<'_>,
 ) -> Result<()> {
     let oid = |text: &String| Oid::from_str(text);
     match (old, new) {
@@ -89,18 +89,16 @@ fn ref_back(
             // A deletion leaves no trace of who did it.
             let old = oid(old)?;
             if wt.git2.find_object(old, None).is_err() {
-                settled.noted.push(format!(
+                settled.noted(format!(
                     "{name} was deleted while the leaf ran, and what it named ({old}) is gone"
                 ));
             } else if name.starts_with(&refs.name("")) {
                 // By force: a symbolic ref may stand there.
                 wt.git2.reference(name, old, true, "veri: put back")?;
-                settled
-                    .noted
-                    .push(format!("{name} had been deleted: put back"));
+                settled.noted(format!("{name} had been deleted: put back"));
             } else if name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
                 let kept = refs.keep(old)?;
-                settled.noted.push(format!(
+                settled.noted(format!(
                     "{name} was deleted while the leaf ran; what it named is kept as {kept}"
                 ));
             }
@@ -112,20 +110,16 @@ fn ref_back(
             match base {
                 Some(base) => {
                     moved_back(wt, name, base, new)?;
-                    settled
-                        .noted
-                        .push(format!("{name} was moved back; kept as {kept}"));
+                    settled.noted(format!("{name} was moved back; kept as {kept}"));
                 }
                 None => {
                     saved::delete(&wt.git2, name)?;
-                    settled
-                        .noted
-                        .push(format!("{name} was removed; kept as {kept}"));
+                    settled.noted(format!("{name} was removed; kept as {kept}"));
                 }
             }
         }
         _ if name.starts_with("refs/remotes/") => {}
-        _ => settled.noted.push(format!(
+        _ => settled.noted(format!(
             "{name} changed while the leaf ran, but not by the leaf: left"
         )),
     }
@@ -153,7 +147,9 @@ fn is_leafs(wt: &WorkTree, name: &str) -> Result<bool> {
     Ok(newest.is_some_and(|entry| entry.committer().email_bytes() == LEAF_EMAIL.as_bytes()))
 }
 
-fn keep_any(
+/// Keeps whatever a ref named under a discarded ref: a commit with its history, as a change from `base` (HEAD without
+/// one), any other object as it is.
+pub(in crate::git) fn keep_any(
     refs: Refs<'_>,
     wt: &WorkTree,
     object: Oid,

@@ -2,8 +2,8 @@
 
 use super::frame::PACKED;
 use super::snapshot::{locks_below, move_aside};
-use super::undone::keep_commit;
-use super::{Guard, Head, STASH, Settled};
+use super::undone::keep_any;
+use super::{Guard, Head, STASH, Settling};
 use crate::git::worktree::WorkTree;
 use crate::git::{saved, stage};
 use crate::untrusted::given;
@@ -36,18 +36,23 @@ fn is_packed(bytes: &[u8]) -> bool {
 
 impl Guard {
     /// Packed refs that are gone or that git cannot read are written anew, from what was known of them.
-    pub(in crate::git) fn packed_back(&self, wt: &WorkTree, settled: &mut Settled) -> Result<()> {
+    pub(in crate::git) fn packed_back(
+        &self,
+        wt: &WorkTree,
+        settled: &mut Settling<'_>,
+    ) -> Result<()> {
         let path = wt.common_dir.join(PACKED);
         let what = || format!("{} cannot be put back", path.display());
-        match given(&path, LARGEST) {
+        let stands = match given(&path, LARGEST) {
             Ok(bytes) if is_packed(&bytes) => return Ok(()),
             Err(e) if e.kind() == io::ErrorKind::NotFound && !self.frame.packed => return Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            _ => move_aside(&path, &wt.git_dir.join("veri-aside"))?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            _ => true,
+        };
+        settled.tampered(format!("{} was spoilt", path.display()))?;
+        if stands {
+            move_aside(&path, &wt.git_dir.join("veri-aside"))?;
         }
-        settled
-            .tampered
-            .push(format!("{} was spoilt", path.display()));
         let stash = self.stash.first().map(|oid| (STASH, oid.as_str()));
         let refs = self.refs.iter().map(|(n, o)| (n.as_str(), o.as_str()));
         let mut lines: Vec<String> = refs
@@ -76,7 +81,7 @@ impl Guard {
         &self,
         wt: &WorkTree,
         issue: u64,
-        settled: &mut Settled,
+        settled: &mut Settling<'_>,
     ) -> Result<()> {
         let refs = wt.refs(issue);
         let own = refs.name("");
@@ -119,17 +124,14 @@ impl Guard {
             saved::delete(&wt.git2, name)?;
         }
         for (name, target) in &blocking {
-            let base = Oid::from_str(&self.commit)?;
+            let base = Some(Oid::from_str(&self.commit)?);
+            let why = format!("{name}, as a leaf left it");
             let kept = match target {
-                Some(oid) if wt.git2.find_commit(*oid).is_ok() => {
-                    keep_commit(refs, wt, *oid, base, &format!("{name}, as a leaf left it"))
-                }
-                Some(oid) => refs.keep(*oid),
-                None => Ok("nothing of its own".to_owned()),
+                Some(oid) => keep_any(refs, wt, *oid, base, &why)?,
+                None => "nothing of its own".to_owned(),
             };
-            settled.noted.push(format!(
-                "{name} stood in the way of the run's own refs: removed; kept as {}",
-                kept?
+            settled.noted(format!(
+                "{name} stood in the way of the run's own refs: removed; kept as {kept}"
             ));
         }
         Ok(())
@@ -137,7 +139,7 @@ impl Guard {
 }
 
 /// Moves away what keeps a file of this name from being written below `top`.
-fn file_way(top: &Path, name: &str, aside: &Path, settled: &mut Settled) -> Result<()> {
+fn file_way(top: &Path, name: &str, aside: &Path, settled: &mut Settling<'_>) -> Result<()> {
     let mut path = top.to_owned();
     let mut parts = name.split('/').peekable();
     while let Some(part) = parts.next() {
@@ -148,10 +150,8 @@ fn file_way(top: &Path, name: &str, aside: &Path, settled: &mut Settled) -> Resu
             Ok(meta) if last && meta.is_file() || !last && meta.is_dir() => {}
             Ok(meta) if last && meta.is_dir() && is_empty(&path) => {}
             Ok(_) => {
+                settled.tampered(format!("{} was made", path.display()))?;
                 move_aside(&path, aside)?;
-                settled
-                    .tampered
-                    .push(format!("{} was made", path.display()));
                 return Ok(());
             }
             Err(_) => return Ok(()),

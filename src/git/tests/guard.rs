@@ -1,16 +1,15 @@
 //! What a leaf does to git, folded back or undone.
 
 use super::*;
-use crate::git::Settled;
 
 /// Guards, lets a leaf loose in veri's worktree, settles.
 pub(super) fn after(person: &Person, wt: &WorkTree, script: &str) -> Settled {
     let guard = wt.guard().unwrap();
     person.leaf(wt.path(), script);
-    let settled = guard.settle(wt, 42).unwrap();
+    let settled = settle(&guard, wt);
     // Settled again after a crash, nothing more happens.
     let kept = wt.refs(42).discarded().unwrap();
-    assert_eq!(guard.settle(wt, 42).unwrap().tampered, Vec::<String>::new());
+    assert_eq!(settle(&guard, wt).tampered, Vec::<String>::new());
     assert_eq!(wt.refs(42).discarded().unwrap(), kept);
     wt.drop_guard().unwrap();
     settled
@@ -176,7 +175,7 @@ fn other_refs_that_a_leaf_moved_go_back_and_the_persons_stay() {
     person.git(&["commit", "--quiet", "--allow-empty", "-m", "my own"]);
     person.git(&["branch", "my-new"]);
     let mine = rev(&person, "mine");
-    let settled = guard.settle(&wt, 42).unwrap();
+    let settled = settle(&guard, &wt);
     assert!(settled.tampered.is_empty());
     assert_eq!(rev(&person, "moved"), old);
     assert_eq!(rev(&person, "main"), old);
@@ -403,7 +402,7 @@ fn a_guard_outlives_its_conductor() {
     );
     drop(wt);
     let wt = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
-    let settled = wt.open_guard().unwrap().unwrap().settle(&wt, 42).unwrap();
+    let settled = settle(&wt.open_guard().unwrap().unwrap(), &wt);
     tampered(&settled, "alias.x");
     assert_eq!(wt.head().unwrap(), head);
     wt.drop_guard().unwrap();

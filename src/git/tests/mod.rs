@@ -8,9 +8,10 @@ mod guard;
 mod nested;
 mod preflight;
 mod tdd;
+mod told;
 mod worktree;
 
-use super::{Repo, WorkTree};
+use super::{Guard, Repo, Settled, WorkTree};
 use crate::cause::{Bail, Cause};
 use crate::tool::Tool;
 use git2::Oid;
@@ -198,4 +199,9 @@ pub(super) fn everything(dir: &Path) -> Vec<(PathBuf, u32, std::time::SystemTime
     }
     all.sort();
     all
+}
+
+/// Puts git back after a leaf, and records nothing.
+fn settle(guard: &Guard, wt: &WorkTree) -> Settled {
+    guard.settle(wt, 42, &mut |_| Ok(())).unwrap()
 }

@@ -29,7 +29,7 @@ fn what_lies_in_tdd_is_put_back_and_what_is_new_there_is_moved_away() {
     // What was kept of earlier launches cannot be had again, only told.
     let guard = wt.guard().unwrap();
     person.leaf(wt.path(), "rm -rf .tdd; ln -s src .tdd");
-    let settled = guard.settle(&wt, 42).unwrap();
+    let settled = settle(&guard, &wt);
     tampered(&settled, "1 files of");
     tampered(&settled, ".tdd was removed");
     tampered(&settled, "issue-42-timeout was removed");

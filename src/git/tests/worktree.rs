@@ -38,7 +38,7 @@ fn the_persons_checkout_is_byte_for_byte_what_it_was() {
         wt.path(),
         "echo x > x; git stash -qu; echo y > y; git add y; git commit -qm y",
     );
-    guard.settle(&wt, 42).unwrap();
+    settle(&guard, &wt);
     let candidate = wt.candidate(&[]).unwrap();
     wt.discard(42, candidate, "x").unwrap();
     wt.restore(None).unwrap();
@@ -125,6 +125,25 @@ fn a_worktree_whose_making_was_cut_off_is_made_again() {
     fs::remove_file(wt.path().join("a.txt")).unwrap();
     let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
     assert_eq!(read(&again.path().join("a.txt")), "two\n");
+}
+
+#[test]
+fn a_worktree_whose_removal_was_cut_off_is_veris_own_all_the_same() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let head = wt.head().unwrap();
+    put(&wt.path().join("left"), "left");
+    for gone in [".git", "a.txt"] {
+        fs::remove_file(wt.path().join(gone)).unwrap();
+    }
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    assert_eq!(read(&again.path().join("left")), "left");
+    again.restore(None).unwrap();
+    assert_eq!(read(&again.path().join("a.txt")), "two\n");
+    fs::remove_file(again.path().join(".git")).unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    again.remove().unwrap();
+    assert!(!person.work().exists());
 }
 
 #[test]

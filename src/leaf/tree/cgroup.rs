@@ -237,6 +237,39 @@ mod tests {
         }
     }
 
+    /// Of all that ends a tree this alone asks nobody's pid: whoever is just being started is ended, too.
+    #[cfg(target_os = "linux")]
+    #[test]
+    // A test runs processes of its own, and says what it is skipped for.
+    #[allow(clippy::disallowed_methods, clippy::print_stderr)]
+    fn one_write_ends_all_of_a_group_and_of_the_groups_made_in_it() {
+        let launch = LaunchId::random().unwrap();
+        let Some(group) = Group::place(&launch).filter(Group::can_be) else {
+            eprintln!("skipped: no control group can be made here");
+            return;
+        };
+        let inner = group.path().join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        let mut members: Vec<_> = [group.path(), &inner]
+            .map(|at| {
+                let child = Command::new("sleep").arg("1000").spawn().unwrap();
+                fs::write(at.join("cgroup.procs"), child.id().to_string()).unwrap();
+                child
+            })
+            .into();
+        assert_eq!(group.members().len(), 2);
+        group.kill();
+        for member in &mut members {
+            use std::os::unix::process::ExitStatusExt;
+            let handle = Handle::open(Pid::from_raw(member.id() as i32)).unwrap();
+            let killed = handle.wait_ended(Duration::from_secs(60));
+            let _ = member.kill();
+            assert!(killed, "it went on");
+            assert_eq!(member.wait().unwrap().signal(), Some(9));
+        }
+        assert!(group.remove() && !group.path().exists());
+    }
+
     #[test]
     fn a_recorded_group_is_only_one_of_the_kernels_with_the_launchs_own_name() {
         let launch = LaunchId::random().unwrap();

@@ -53,6 +53,13 @@ impl Stat {
     }
 }
 
+/// A process in words: its id, and what it calls itself.
+pub(super) fn named(pid: Pid) -> String {
+    let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let comm = String::from_utf8_lossy(comm.trim_ascii_end());
+    format!("process {pid} ({})", comm.escape_debug())
+}
+
 fn parse_stat(text: &[u8]) -> Option<Stat> {
     // The name in parentheses may hold anything, blanks and parentheses included: the last one closes it.
     let close = text.iter().rposition(|b| *b == b')')?;

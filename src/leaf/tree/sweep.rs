@@ -26,6 +26,9 @@ const STRAY_GRACE: Duration = Duration::from_secs(2);
 /// How long KILL is repeated before a process is given up as unkillable (stuck in the kernel, another user's).
 const HARD_LIMIT: Duration = Duration::from_secs(10);
 
+/// How many of the processes that could not be ended are named.
+const NAMED: usize = 8;
+
 /// The pause between two looks while killing.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -144,6 +147,16 @@ impl<'g> Tree<'g> {
             ended: (self.signalled.len() as u32).saturating_sub(left),
             left,
         }
+    }
+
+    /// Names what could not be ended, for people.
+    pub(in crate::leaf) fn left(&self, swept: Swept) -> Vec<String> {
+        if swept.left == 0 {
+            return Vec::new();
+        }
+        let below = process::descendants(Pid::this(), &process::all());
+        let living = below.iter().filter(|s| !s.is_zombie());
+        living.take(NAMED).map(|s| process::named(s.pid)).collect()
     }
 
     fn living(&self) -> u32 {

@@ -101,7 +101,7 @@ fn cost(before: &State, event: &Event) -> Costs {
 fn of_leaf(work: Option<&Work>, planner: bool, end: &LeafEnd) -> Costs {
     match end {
         LeafEnd::Lost | LeafEnd::NeverStarted => Costs::Crash,
-        LeafEnd::Stuck | LeafEnd::Silent { .. } => Costs::Stuck,
+        LeafEnd::Stuck | LeafEnd::Late { .. } | LeafEnd::Silent { .. } => Costs::Stuck,
         LeafEnd::Stopped
         | LeafEnd::Refused
         | LeafEnd::External { .. }

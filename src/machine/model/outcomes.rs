@@ -104,6 +104,10 @@ pub(super) fn of(world: &World, effect: &Effect, actions: &mut Vec<Action>) {
         Effect::Unwind(_) => outcome(Event::Unwound),
         Effect::Note(_) | Effect::Mirror | Effect::Push => {}
     }
+    // The disk may be full: where nothing else fails, that does. The next start puts back before it tells.
+    if let Effect::Launch(_) | Effect::ReadLedger | Effect::Prove(_) | Effect::Drop(_) = effect {
+        actions.push(failed(Cause::StorageFailed));
+    }
 }
 
 fn of_check(work: &Work, now: bool, actions: &mut Vec<Action>) {

@@ -63,7 +63,7 @@ pub(super) fn all() -> Vec<Property<Cycle>> {
 /// What some path comes by, or the model would be no model of the machine.
 fn found() -> Vec<Property<Cycle>> {
     type Seen = fn(&Cycle, &World) -> bool;
-    let seen: [(&'static str, Seen); 21] = [
+    let seen: [(&'static str, Seen); 22] = [
         ("a run is done", |_, w| {
             matches!(w.ending(), Some(Ending::Done { .. }))
         }),
@@ -105,6 +105,12 @@ fn found() -> Vec<Property<Cycle>> {
         ("a run stops at a leaf", |_, w| stopped(w, StopMode::AtLeaf)),
         ("a run stops now", |_, w| stopped(w, StopMode::Now)),
         ("a launch is lost", |_, w| w.machine.lost > 0),
+        ("a start puts back what a full disk has ended", |_, w| {
+            let ended = &w.machine.at;
+            let full = |b: &crate::cause::Bail| b.cause == Cause::StorageFailed;
+            w.conductor == Conductor::Starting
+                && matches!(ended, At::Unwinding(Ending::Bailed(b)) if full(b))
+        }),
         ("a leaf is taken up", |_, w| {
             w.conductor == Conductor::Starting
                 && w.launch

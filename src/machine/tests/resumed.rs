@@ -219,6 +219,44 @@ fn leaves_that_leave_no_trace_are_not_launched_for_ever() {
 }
 
 #[test]
+fn what_is_lost_is_counted_anew_after_a_launch_that_left_a_trace() {
+    let mut world = World::new();
+    let mut launches = 0;
+    let end = run(begun(), &mut world, |effect, _| {
+        let Effect::Launch(leaf) = effect else {
+            return None;
+        };
+        // Each leaf is lost once; none twice in a row.
+        launches += 1;
+        let lost = launches % 2 == 1;
+        assert!(launches < 200, "{leaf:?}");
+        lost.then_some(Event::LeafEnded(LeafEnd::Lost))
+    });
+    assert!(matches!(end.ending(), Some(Ending::Done { .. })), "{end:?}");
+}
+
+#[test]
+fn a_planners_launches_are_numbered_by_what_was_refused_and_what_was_stuck() {
+    let mut world = World::new();
+    let mut told = Vec::new();
+    run(begun(), &mut world, |effect, _| match effect {
+        Effect::Launch(leaf) if leaf.role == Role::Planner => {
+            told.push((leaf.attempt, leaf.launch));
+            match told.len() {
+                1 => Some(Event::LeafEnded(LeafEnd::Stuck)),
+                2 => Some(Event::LeafEnded(LeafEnd::Malformed {
+                    reason: "no plan".to_owned(),
+                })),
+                _ => None,
+            }
+        }
+        _ => None,
+    });
+    assert_eq!(told[..2], [(1, 1), (1, 2)], "{told:?}");
+    assert_eq!(told.last().unwrap().0, 2, "{told:?}");
+}
+
+#[test]
 fn each_start_of_the_conductor_may_find_one_launch_lost() {
     let mut world = World::new();
     let mut state = until(begun(), &mut world, |e| matches!(e, Effect::Launch(_)));

@@ -1,11 +1,12 @@
 //! The matrix over the story with a revise, a stuck-retry, a refactor and a finish.
 
-use super::{Case, Crashed, Story, lanes, outcomes, points_of, singles};
+use super::{Case, Crashed, Story, each, outcomes, points_of, singles};
+use crate::lanes::quick_folder;
 use crate::watching::{HANGS, eventful_in};
 use std::collections::{BTreeMap, BTreeSet};
 
 const EVENTFUL: Story = Story {
-    scene: || eventful_in(&lanes::quick_folder()),
+    scene: || eventful_in(&quick_folder()),
     flags: &HANGS,
     starts: 1,
 };
@@ -110,12 +111,12 @@ fn gone_through(whole: bool) {
     let reference = EVENTFUL.reference();
     let disturb = |case: &Case| EVENTFUL.disturb(case, &reference);
     let firsts = chosen_singles(&reference.effects, whole);
-    let singles = lanes::each("single crashes", &firsts, disturb);
+    let singles = each("single crashes", &firsts, disturb);
     for single in &singles {
         assert_eq!(single.crashed, [true], "{}", single.case.name);
     }
     let pairs = pairs(&singles, &reference.effects, whole);
-    let crashed = lanes::each("pairs of crashes", &pairs, disturb);
+    let crashed = each("pairs of crashes", &pairs, disturb);
     // A start that finds a leaf's end, or does again what was done, need not come to each point.
     let both = crashed.iter().filter(|c| c.crashed == [true, true]).count();
     println!("{both} of {} pairs crashed twice", pairs.len());

@@ -3,14 +3,12 @@
 
 mod course;
 mod ends;
-mod lanes;
 mod matrix;
 mod stories;
 
 use crate::scene::{Ran, Scene, finish};
 use crate::watching::Came;
 use course::{Course, effect_of, outcomes};
-pub use lanes::quick_folder;
 use veri::event::Line;
 
 /// A story that crashes disturb: the same command is run until it says that it is done.
@@ -68,6 +66,14 @@ impl Story {
             lines: scene.lines(),
         }
     }
+}
+
+/// How many cases run at a time: as many as keep two cores busy.
+const LANES: usize = 24;
+
+/// Does something with each case, side by side.
+fn each(what: &str, cases: &[Case], act: impl Fn(&Case) -> Crashed + Sync) -> Vec<Crashed> {
+    crate::lanes::each(what, LANES, cases, |case| case.name.clone(), act)
 }
 
 /// What a run came to, and how it came there.

@@ -1,6 +1,7 @@
 //! Smaller matrices: before and after each effect of stories in which other things happen.
 
-use super::{Case, Story, lanes, outcomes, singles};
+use super::{Case, Story, each, outcomes, singles};
+use crate::lanes::quick_folder;
 use crate::scene::{APPROVE, Agent, Scene};
 use crate::watching::{ONE_STEP, eventful_in, noting};
 use std::collections::BTreeSet;
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 /// A story of three steps: behaviour that is already there, an old test that must change first, documentation; and a
 /// pull request that is there when it is published.
 fn varied() -> Scene {
-    let scene = eventful_in(&lanes::quick_folder());
+    let scene = eventful_in(&quick_folder());
     let plan = r#"cat <<J
 {"nonce":"$VERI_NONCE","criteria":[{"id":"AC1","text":"greet takes a name","quote":"The greeting should take a name"}],
  "steps":[{"title":"already there","criteria":["AC1"]},{"title":"greet takes a name","criteria":["AC1"]},
@@ -46,7 +47,7 @@ J"#;
 /// In the checkout itself: a stop while a developer works, and a verifier that cannot be understood until a person has
 /// mended it, so that the command is given three times.
 fn here() -> Scene {
-    let scene = eventful_in(&lanes::quick_folder());
+    let scene = eventful_in(&quick_folder());
     scene.agent(&noting(Agent {
         plan: ONE_STEP.to_owned(),
         red: format!(
@@ -88,7 +89,7 @@ fn before_and_after(story: &Story) {
             }
         }
     }
-    let crashed = lanes::each("crashes", &cases, |case| story.disturb(case, &reference));
+    let crashed = each("crashes", &cases, |case| story.disturb(case, &reference));
     for one in &crashed {
         assert_eq!(one.crashed.last(), Some(&true), "{}", one.case.name);
     }

@@ -1,6 +1,7 @@
 //! A control group of the leaf's own, where there can be one; and trees that multiply while they are ended.
 
 use super::*;
+use std::fs::File;
 
 /// Whether this machine lets the tests' user make control groups; says so where it does not.
 fn possible(what: &str) -> bool {
@@ -57,6 +58,43 @@ fn a_program_that_cannot_be_executed_leaves_no_group() {
     if possible("that nothing is left") {
         assert!(!group(&house).exists());
     }
+}
+
+/// A machine that crashed, or a run that nobody came back for, must not leave groups for ever.
+#[test]
+fn empty_groups_that_crashes_have_left_are_removed_by_the_next_launch_and_no_others() {
+    if !possible("what is left of groups") {
+        return;
+    }
+    let house = House::new();
+    assert!(house.run("exit 0").1.cgroup);
+    let parent = group(&house).parent().unwrap().to_owned();
+    let made = |name: &str, old: bool| {
+        let path = parent.join(name);
+        fs::create_dir(&path).unwrap();
+        if old {
+            let then = std::time::SystemTime::now() - Duration::from_secs(3600);
+            File::open(&path).unwrap().set_modified(then).unwrap();
+        }
+        path
+    };
+    let name = || format!("veri-{}", LaunchId::random().unwrap());
+    let (left, of_now, lived_in) = (made(&name(), true), made(&name(), false), name());
+    // Of a launch that lives, or that nobody has taken up yet.
+    let lived_in = made(&lived_in, true);
+    let mut living = Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(lived_in.join("cgroup.procs"), living.id().to_string()).unwrap();
+    let others = made(&format!("{}-of-somebody", name()), true);
+    assert_eq!(house.run("exit 0").0, End::Done { code: 0 });
+    let there = [&left, &of_now, &lived_in, &others].map(|path| path.exists());
+    living.kill().unwrap();
+    living.wait().unwrap();
+    for path in [&left, &of_now, &lived_in, &others] {
+        until("a group to be empty", || {
+            (!path.exists() || fs::remove_dir(path).is_ok()).then_some(())
+        });
+    }
+    assert_eq!(there, [false, true, true, true]);
 }
 
 #[test]

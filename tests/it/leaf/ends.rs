@@ -124,6 +124,27 @@ fn a_leaf_that_ended_before_the_kill_arrived_is_done() {
     assert_eq!(wait(&mut running), End::Done { code: 5 });
 }
 
+/// The shim hears of both at once, and the kill first.
+#[test]
+fn a_leaf_that_ended_just_before_its_shim_heard_of_a_kill_is_done() {
+    for ours in [true, false] {
+        let house = House::new();
+        let mut running =
+            house.start("echo $$ >leaf; while [ ! -e go ]; do sleep 0.01; done; exit 5");
+        let (leaf, shim) = (house.pid("leaf"), house.shim());
+        send(shim, Signal::SIGSTOP).unwrap();
+        fs::write(house.cwd().join("go"), "").unwrap();
+        gone(leaf);
+        if ours {
+            running.kill(KillWhy::Stop).unwrap();
+        } else {
+            send(shim, Signal::SIGTERM).unwrap();
+            send(shim, Signal::SIGCONT).unwrap();
+        }
+        assert_eq!(wait(&mut running), End::Done { code: 5 });
+    }
+}
+
 #[test]
 fn a_kill_of_ours_that_somebody_else_finished_is_ours() {
     let house = House::new();
@@ -135,6 +156,43 @@ fn a_kill_of_ours_that_somebody_else_finished_is_ours() {
     send(shim, Signal::SIGKILL).unwrap();
     assert_eq!(wait(&mut running), End::KilledByStop);
     gone(leaf);
+}
+
+#[test]
+fn a_reason_that_cannot_be_written_down_ends_nobody() {
+    let house = House::new();
+    let mut running = house.start(
+        "trap 'echo x >signalled; exit 0' TERM; echo $$ >leaf; while :; do sleep 0.01; done",
+    );
+    let leaf = house.pid("leaf");
+    let (runs, away) = (house.records.runs(), house.dir.path().join("away"));
+    fs::rename(&runs, &away).unwrap();
+    let refused = running.kill(KillWhy::Stop);
+    fs::rename(&away, &runs).unwrap();
+    assert!(refused.is_err());
+    // Whatever is asked of a shim now comes after what might have been sent before.
+    assert!(alive(leaf) && !house.cwd().join("signalled").exists());
+    assert_eq!(house.records.ended(running.launch()).unwrap(), None);
+    running.kill(KillWhy::Stop).unwrap();
+    assert_eq!(wait(&mut running), End::KilledByStop);
+}
+
+#[test]
+fn a_deadline_is_written_down_before_anybody_is_signalled_so_that_a_shim_killed_then_hides_nothing()
+{
+    let house = House::new();
+    let script = "trap 'ls \"$RUNS/$VERI_LAUNCH.kill\" >seen 2>&1; echo $? >termed' TERM\n\
+                  while :; do sleep 0.01; done";
+    let mut spec = house.script(script);
+    spec.env.push(("RUNS".into(), house.records.runs().into()));
+    (spec.wall, spec.grace) = (Duration::from_secs(1), PATIENCE * 2);
+    let mut running = leaf::start(&house.records, &spec).unwrap();
+    let shim = house.shim();
+    assert_eq!(house.pid("termed").as_raw(), 0, "it was signalled first");
+    send(shim, Signal::SIGKILL).unwrap();
+    let stuck = End::KilledStuck { why: KillWhy::Wall };
+    assert_eq!(wait(&mut running), stuck);
+    assert_eq!(house.settle(running.launch()), stuck);
 }
 
 #[test]

@@ -2,11 +2,13 @@
 #![cfg(target_os = "linux")] // the tree is only swept whole where there is a subreaper
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // the helpers of tests are tests, too
 
+mod beyond;
 mod cgroups;
 mod command;
 mod crowd;
 mod deadlines;
 mod ends;
+mod frozen;
 mod journal;
 mod sandbox;
 mod streams;

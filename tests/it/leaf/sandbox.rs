@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use veri::leaf::{Confined, Sandbox};
 
 /// A house whose leaf is confined to its working folder.
-fn confined(hidden: &[&Path]) -> (House, impl Fn(&House, &str) -> Spec + use<>) {
+pub(super) fn confined(hidden: &[&Path]) -> (House, impl Fn(&House, &str) -> Spec + use<>) {
     let house = House::new();
     let sandbox = Sandbox {
         hidden: hidden.iter().map(|p| p.to_path_buf()).collect(),
@@ -33,7 +33,7 @@ fn moves(list: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
 }
 
 #[track_caller]
-fn succeeded(house: &House, spec: &Spec) -> Vec<String> {
+pub(super) fn succeeded(house: &House, spec: &Spec) -> Vec<String> {
     let (end, exit) = house.run_spec(spec);
     assert_eq!(end, End::Done { code: 0 }, "{exit:?}\n{}", house.err());
     let confined = exit.sandbox.expect("it was confined, and says so");
@@ -261,7 +261,7 @@ fn what_a_confined_leaf_leaves_running_is_swept_as_ever() {
 }
 
 /// A house whose leaf may write its working folder except for two things in it.
-fn sealed() -> (House, Sandbox) {
+pub(super) fn sealed() -> (House, Sandbox) {
     let house = House::new();
     let cwd = house.cwd();
     fs::create_dir(cwd.join(".kept")).unwrap();

@@ -207,6 +207,26 @@ fn a_leaf_that_killed_its_shim_is_not_believed_what_it_has_recorded_and_what_it_
 }
 
 #[test]
+fn a_leaf_that_keeps_its_shim_from_recording_is_not_believed_what_it_has_recorded_itself() {
+    if Command::new("prlimit").arg("--version").output().is_err() {
+        eprintln!("not tried: no prlimit here");
+        return;
+    }
+    let house = House::new();
+    let (_, old) = house.run("exit 0");
+    let script = format!(
+        "sed \"s/{}/$VERI_LAUNCH/\" '{}' > '{}'/$VERI_LAUNCH.exit; prlimit --pid $PPID --fsize=0; exit 1",
+        old.launch,
+        house.records.run(&old.launch, "exit").display(),
+        house.records.runs().display()
+    );
+    let mut running = house.start(&script);
+    let error = running.wait(Some(PATIENCE), &mut || None).unwrap_err();
+    let cause = error.downcast_ref::<Bail>().map(|bail| bail.cause);
+    assert_eq!(cause, Some(Cause::StorageFailed), "{error:#}");
+}
+
+#[test]
 fn a_lock_that_a_stranger_holds_does_not_keep_a_dead_launch_open() {
     let house = House::new();
     house.leaf(&["start", "develop-red", "--", "sleep", "1000"]);

@@ -119,3 +119,14 @@ fn a_shim_that_is_suspended_ends_its_leaf_when_it_is_asked_to() {
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     gone(leaf);
 }
+
+#[test]
+fn a_leaf_that_removed_all_records_of_itself_has_ended_as_it_did() {
+    let house = House::new();
+    let mut spec = house.script("rm -r \"$RECORDS\"; exit 6");
+    spec.env
+        .push(("RECORDS".into(), house.records.dir().into()));
+    let (end, exit) = house.run_spec(&spec);
+    assert_eq!((end, exit.code), (End::Done { code: 6 }, Some(6)));
+    assert_eq!(house.settle(&spec.launch), End::Done { code: 6 });
+}

@@ -39,6 +39,33 @@ fn nothing_is_left_of_a_daemon_after_a_normal_end() {
     assert_eq!(exit.unswept, 0);
 }
 
+/// A multiplexer or a build daemon starts programs for whoever asks: they are no descendants of the leaf that asked.
+#[test]
+fn what_a_server_started_for_a_leaf_is_ended_with_it_after_a_normal_end_and_at_its_deadline() {
+    for code in [0, 143] {
+        let house = House::new();
+        let asks = "echo $$ >leaf; while [ ! -e go ]; do sleep 0.01; done; ";
+        let then = if code == 0 { "" } else { "exec sleep 1000" };
+        let mut running = house.start(&format!("{asks}{then}"));
+        house.pid("leaf");
+        let mut server = Command::new("sleep");
+        server
+            .arg("1000")
+            .env("VERI_LAUNCH", running.launch().as_str());
+        let mut for_the_leaf = server.spawn().unwrap();
+        fs::write(house.cwd().join("go"), "").unwrap();
+        let mut why = || (code != 0).then_some(KillWhy::Idle);
+        running.wait(Some(PATIENCE), &mut why).unwrap();
+        // Already, not soon: before the leaf was said to have ended.
+        let exit = running.record().unwrap().unwrap();
+        let ended = !alive(Pid::from_raw(for_the_leaf.id() as i32));
+        let _ = for_the_leaf.kill();
+        for_the_leaf.wait().unwrap();
+        assert!(ended, "{exit:?}");
+        assert_eq!((exit.swept, exit.unswept), (1, 0), "{exit:?}");
+    }
+}
+
 #[test]
 fn a_killed_shim_is_external_to_who_watched_and_everything_of_its_leaf_is_ended() {
     let house = House::new();

@@ -155,3 +155,15 @@ fn a_command_line_that_is_not_understood() {
     before.is_still(&Picture::of(&scene.repo()));
     assert!(fs::read_dir(scene.path("state")).unwrap().next().is_none());
 }
+
+#[test]
+fn a_folder_for_temporary_files_that_cannot_be_used_is_a_question_before_anything_is_run() {
+    let mut scene = scene();
+    let file = scene.path("file");
+    fs::write(&file, "").unwrap();
+    let none: [std::path::PathBuf; 2] = ["/no/such/folder".into(), "../tmp".into()];
+    for folder in none.into_iter().chain([file]) {
+        scene.env.push(("TMPDIR".into(), folder.into_os_string()));
+        scene.tdd(&[]).bails("needs-user").says("(TMPDIR)");
+    }
+}

@@ -1,12 +1,11 @@
 //! Cases side by side: a run waits more than it works (for a leaf that hangs, for a second to pass).
 
+#![allow(clippy::print_stdout)] // how long it took is for whoever looks
+
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-
-/// How many run at a time: as many as keep two cores busy.
-const LANES: usize = 24;
 
 /// Where scenes are quickest: in memory, where a system keeps enough of it for files that may be programs. A third of
 /// what a run costs on a disk is the disk's.
@@ -26,18 +25,21 @@ pub fn quick_folder() -> PathBuf {
     }
 }
 
-/// Does something with each; every failure is shown, not the first alone. Gives what came of it, in order.
-#[allow(clippy::print_stdout)] // how long it took is for whoever looks
-pub(super) fn each<T: Sync, R: Send>(
+/// Does something with each case, so many at a time; every failure is shown under the case's name, not the first alone.
+/// Gives what came of each, in order.
+#[track_caller]
+pub fn each<T: Sync, R: Send>(
     what: &str,
+    lanes: usize,
     cases: &[T],
+    name: impl Fn(&T) -> String + Sync,
     act: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
     let began = Instant::now();
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let done = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    let (done, failures) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..LANES {
+        for _ in 0..lanes {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
@@ -48,17 +50,15 @@ pub(super) fn each<T: Sync, R: Send>(
                             let mut done = done.lock().unwrap();
                             done.push((index, came));
                             if done.len() % 100 == 0 {
-                                println!(
-                                    "{what}: {} of {} in {:.0?}",
-                                    done.len(),
-                                    cases.len(),
-                                    began.elapsed()
-                                );
+                                let (some, all) = (done.len(), cases.len());
+                                println!("{what}: {some} of {all} in {:.0?}", began.elapsed());
                             }
                         }
                         Err(panic) => {
                             let text = panic.downcast_ref::<String>().cloned();
-                            failures.lock().unwrap().push(text.unwrap_or_default());
+                            let text = text.unwrap_or_default();
+                            let said = format!("=== {}\n{text}", name(case));
+                            failures.lock().unwrap().push(said);
                         }
                     }
                 }
@@ -67,12 +67,11 @@ pub(super) fn each<T: Sync, R: Send>(
     });
     println!("{what}: {} in {:.0?}", cases.len(), began.elapsed());
     let failures = failures.into_inner().unwrap();
+    let (some, all) = (failures.len(), cases.len());
     assert!(
         failures.is_empty(),
-        "{} of {}:\n{}",
-        failures.len(),
-        cases.len(),
-        failures.join("\n=======================\n")
+        "{some} of {all}:\n{}",
+        failures.join("\n")
     );
     let mut done = done.into_inner().unwrap();
     done.sort_by_key(|(index, _)| *index);
