@@ -4,7 +4,7 @@
 //! hooks, filters, signing, identity and credentials have a say in: staging, commits, pushes, worktrees.
 //!
 //! In reading order: `run` (how git is called), `repo` (what was found, preflight 1), `base` (where work
-//! starts), `worktree` and `hold` (where it happens, by one program), `stage` (candidates), `large`, `restore`, `hook`,
+//! starts), `worktree`, `registered` and `hold` (where it happens, by one program), `stage` (candidates), `large`, `restore`, `hook`,
 //! `commit`, `saved` (refs/veri), `guard` (what a leaf did to git, and undoing it), `nested`, `remote`, `probe`, `tree`.
 
 mod base;
@@ -17,6 +17,7 @@ mod large;
 mod locks;
 mod nested;
 mod probe;
+mod registered;
 mod remote;
 mod repo;
 mod restore;

@@ -2,6 +2,7 @@
 
 use super::base::{branch_tip, issue_branch_name};
 use super::cut_off::Own;
+use super::registered::{Found, add, register_again, repair, state};
 use super::repo::{self, Repo};
 use super::run::{self, Git, LONG};
 use super::tree::{OWN_CONFIG, TDD};
@@ -72,6 +73,7 @@ impl WorkTree {
                 let at = path.join(".git");
                 fs::write(&at, link).with_context(|| format!("writing {}", at.display()))?;
             }
+            Found::Elsewhere => repair(repo, path)?,
             Found::Foreign(what) => {
                 return Err(Bail::needs_user(format!(
                     "veri works in {}, but that folder holds {what}. Move it away and run again.",
@@ -304,142 +306,4 @@ impl WorkTree {
             .arg(&self.path);
         run::must(tool, "removing veri's worktree").map(drop)
     }
-}
-
-/// The most that is read of a file that ties a worktree to its repository, in bytes.
-const TIE: u64 = 64 << 10;
-
-/// What stands where veri's worktree should be.
-enum Found {
-    Nothing,
-    Ours,
-    /// `git worktree add` was cut off.
-    CutOff,
-    /// The folder is there, git's record of it is not.
-    Unregistered,
-    /// git's record of the folder is there, its own `.git` is not: `git worktree remove` was cut off, or a leaf removed it.
-    Unlinked(PathBuf),
-    Foreign(&'static str),
-}
-
-fn state(repo: &Repo, path: &Path) -> Result<Found> {
-    let link = path.join(".git");
-    let meta = match fs::symlink_metadata(&link) {
-        Ok(meta) => meta,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Ok(match fs::read_dir(path) {
-                Ok(mut entries) => match entries.next() {
-                    None => Found::Nothing,
-                    Some(_) => match record_of(repo, path) {
-                        Some(record) => Found::Unlinked(record),
-                        None => Found::Foreign("files that are not veri's"),
-                    },
-                },
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Found::Nothing,
-                Err(e) if e.kind() == io::ErrorKind::NotADirectory => Found::Foreign("a file"),
-                Err(e) => {
-                    return Err(e).with_context(|| format!("{} cannot be read", path.display()));
-                }
-            });
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(Found::Foreign("a file")),
-        Err(e) => return Err(e).with_context(|| format!("{} cannot be read", link.display())),
-    };
-    if meta.is_dir() {
-        return Ok(Found::Foreign("a repository of its own"));
-    }
-    let content = untrusted::whole(&link, TIE)?.unwrap_or_default();
-    let Some(admin) = content.strip_prefix(b"gitdir: ") else {
-        return Ok(Found::Foreign("a .git file that is not a worktree's"));
-    };
-    // Relative to the folder when git was told so (2.48); join leaves an absolute path as it is.
-    let admin = path.join(std::ffi::OsStr::from_bytes(admin.trim_ascii_end()));
-    let ours = admin
-        .parent()
-        .and_then(|p| {
-            if p.exists() {
-                p.canonicalize().ok()
-            } else {
-                Some(p.to_owned())
-            }
-        })
-        .is_some_and(|parent| parent == repo.common_dir().join("worktrees"));
-    if !ours {
-        return Ok(Found::Foreign("a worktree of another repository"));
-    }
-    if !admin.join("HEAD").exists() {
-        return Ok(Found::Unregistered);
-    }
-    let locked = untrusted::whole(&admin.join("locked"), TIE);
-    if matches!(locked, Ok(Some(why)) if why.starts_with(b"initializing")) {
-        return Ok(Found::CutOff);
-    }
-    Ok(Found::Ours)
-}
-
-/// Which of git's records of worktrees is of this folder.
-fn record_of(repo: &Repo, path: &Path) -> Option<PathBuf> {
-    let path = path.canonicalize().ok()?;
-    let records = fs::read_dir(repo.common_dir().join("worktrees")).ok()?;
-    records
-        .flatten()
-        .map(|record| record.path())
-        .find(|record| {
-            // Relative to the record when git was told so (2.48).
-            let folder = |link: Vec<u8>| {
-                let link = record.join(std::ffi::OsStr::from_bytes(link.trim_ascii_end()));
-                link.parent()?.canonicalize().ok()
-            };
-            fs::read(record.join("gitdir"))
-                .ok()
-                .and_then(folder)
-                .as_ref()
-                == Some(&path)
-        })
-}
-
-fn add(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)
-            .with_context(|| format!("{} cannot be made", parent.display()))?;
-    }
-    // --force twice: a registration of this very path whose folder has vanished, locked or not.
-    let tool = repo
-        .git
-        .quiet(["worktree", "add", "--force", "--force", "--detach", "--"])
-        .arg(path)
-        .arg(at.to_string())
-        .deadline(LONG);
-    run::must(tool, "making veri's worktree").map(drop)
-}
-
-/// Registers a folder again whose record under `worktrees/` has vanished, keeping its files.
-fn register_again(repo: &Repo, path: &Path, at: Oid) -> Result<()> {
-    let fresh = path.with_extension("new");
-    let tool = repo
-        .git
-        .quiet([
-            "worktree",
-            "add",
-            "--force",
-            "--force",
-            "--detach",
-            "--no-checkout",
-            "--",
-        ])
-        .arg(&fresh)
-        .arg(at.to_string());
-    run::must(tool, "registering veri's worktree again")?;
-    fs::rename(fresh.join(".git"), path.join(".git"))?;
-    fs::remove_dir(&fresh)?;
-    run::must(
-        repo.git.quiet(["worktree", "repair"]).arg(path),
-        "registering veri's worktree again",
-    )?;
-    let git = repo.git.at(path);
-    run::must(
-        git.quiet(["read-tree", "HEAD"]),
-        "reading the index of veri's worktree",
-    )
-    .map(drop)
 }

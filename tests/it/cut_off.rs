@@ -4,12 +4,10 @@
 use crate::branch::{sent_back, walk};
 use crate::hooks::hook;
 use crate::scene::{APPROVE, Agent, Scene};
+use crate::scripted::KILL_CONDUCTOR;
 use crate::watching::{ONE_STEP, noting, plain};
 use veri::event::Kind;
 use veri::role::Phase;
-
-/// Kills the conductor: of a leaf, whose parent is its shim, or of a hook, whose parent is git.
-const KILL: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
 
 /// What every verifier answered, in order.
 fn verdicts(scene: &Scene) -> Vec<String> {
@@ -33,7 +31,7 @@ fn a_verifier_that_meddles_with_git_approves_nothing_whether_or_not_its_conducto
                 "if [ ! -e '{0}' ]; then touch '{0}'; echo 'exit 0' > '{1}/hooks/post-merge'; {2}; fi\n{APPROVE}",
                 once.display(),
                 git.display(),
-                if killed { KILL } else { ":" },
+                if killed { KILL_CONDUCTOR } else { ":" },
             ),
             ..Agent::default()
         }));
@@ -71,7 +69,7 @@ fn killed_in_the_commit(scene: &Scene) {
     hook(
         scene,
         "post-commit",
-        &format!("{code} || {{ rm \"$0\"; {KILL}; }}"),
+        &format!("{code} || {{ rm \"$0\"; {KILL_CONDUCTOR}; }}"),
     );
     assert_eq!(scene.tdd(&[]).code, None);
 }

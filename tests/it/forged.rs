@@ -3,16 +3,25 @@
 use crate::attempts::{attempts, patient};
 use crate::branch::{sent_back, walk};
 use crate::scene::{Agent, Scene, wait};
+use crate::scripted::KILL_CONDUCTOR;
 use crate::watching::{launches_of, noting, start};
 use std::fs;
 use veri::event::Kind;
 use veri::role::Phase;
 
-/// Kills the conductor: the shim is the leaf's parent, and the conductor the shim's.
-const KILL: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
-
 /// What a developer does that wants its tick for nothing.
 const FORGE: &str = "sed -i 's/\\[ \\]/[x]/' .tdd/issue-42.md; git config core.hooksPath /dev/null; git branch evil";
+
+/// A scene whose developer of the first red does this, and what is right when it is asked again.
+fn spoiling(bad: &str) -> Scene {
+    let scene = Scene::new();
+    let good = Agent::default();
+    scene.agent(&Agent {
+        red: attempts(":", &[bad], &good.red),
+        ..good
+    });
+    scene
+}
 
 fn hooks_path(scene: &Scene) -> String {
     let config = fs::read_to_string(scene.repo().join(".git/config")).unwrap();
@@ -22,15 +31,10 @@ fn hooks_path(scene: &Scene) -> String {
 #[test]
 fn a_guard_that_its_leaf_removes_or_spoils_guards_all_the_same() {
     for spoil in ["rm -f $g", "echo garbage > $g", "rm -f $g; mkdir $g"] {
-        let scene = Scene::new();
-        let good = Agent::default();
         let bad = format!(
             "for g in ../issue-42.guard \"$(git rev-parse --git-dir)/veri-guard.json\"; do {spoil}; done; {FORGE}"
         );
-        scene.agent(&Agent {
-            red: attempts(":", &[&bad], &good.red),
-            ..good
-        });
+        let scene = spoiling(&bad);
         let ran = scene.tdd(&[]).expect(0);
         let why = sent_back(&scene, 1, Phase::Red).join("\n");
         assert!(why.contains("core.hookspath"), "{spoil}: {why}");
@@ -52,15 +56,10 @@ fn a_guard_that_is_gone_when_the_next_conductor_comes_is_tampering_and_not_nothi
         "rm -f ../issue-42.guard",
         "echo garbage > ../issue-42.guard",
     ] {
-        let scene = Scene::new();
-        let good = Agent::default();
         let bad = format!(
-            "{KILL}; {spoil}; sed -i 's/\\[ \\]/[x]/' .tdd/issue-42.md; git add -A -f .tdd/issue-42.md; git commit -qm mine"
+            "{KILL_CONDUCTOR}; {spoil}; sed -i 's/\\[ \\]/[x]/' .tdd/issue-42.md; git add -A -f .tdd/issue-42.md; git commit -qm mine"
         );
-        scene.agent(&Agent {
-            red: attempts(":", &[&bad], &good.red),
-            ..good
-        });
+        let scene = spoiling(&bad);
         assert_eq!(scene.tdd(&[]).code, None, "killed");
         scene.nothing_is_left_running();
         scene.tdd(&[]).expect(0);
@@ -90,13 +89,11 @@ line commit '"input":"red-kept"'
 #[test]
 fn a_forged_journal_has_nothing_committed_that_was_not_judged() {
     for spoil in [":", "rm -f ../issue-42.journal"] {
-        let scene = Scene::new();
-        let good = Agent::default();
-        let bad = format!("{}\n{KILL}\n{spoil}\n{LINES}", good.red);
-        scene.agent(&Agent {
-            red: attempts(":", &[&bad], &good.red),
-            ..good
-        });
+        let bad = format!(
+            "{}\n{KILL_CONDUCTOR}\n{spoil}\n{LINES}",
+            Agent::default().red
+        );
+        let scene = spoiling(&bad);
         assert_eq!(scene.tdd(&[]).code, None, "killed");
         scene.nothing_is_left_running();
         let forged = fs::read_to_string(scene.worktree().join(".tdd/events.jsonl")).unwrap();
@@ -137,14 +134,9 @@ fn a_forged_edit_of_the_ledger_in_the_journal_is_no_persons_edit() {
 
 #[test]
 fn a_pipe_in_the_place_of_a_file_of_the_run_holds_nobody() {
-    let scene = Scene::new();
-    let good = Agent::default();
     let bad = "for p in .tdd/issue-42.md ../issue-42.journal ../issue-42.guard ../issue-42.debris \
         .tdd/develop-green.lock .tdd/runs/$VERI_LAUNCH.out; do rm -f $p; mkfifo $p; done";
-    scene.agent(&Agent {
-        red: attempts(":", &[&format!("{bad}\n{}", good.red)], &good.red),
-        ..good
-    });
+    let scene = spoiling(&format!("{bad}\n{}", Agent::default().red));
     scene.tdd(&[]).expect(0);
     walk(&scene);
     let journal = scene.worktree().join(".tdd/events.jsonl");
@@ -155,13 +147,8 @@ fn a_pipe_in_the_place_of_a_file_of_the_run_holds_nobody() {
 
 #[test]
 fn what_the_person_has_git_ignore_everywhere_is_not_the_leafs_to_write() {
-    let scene = Scene::new();
-    let good = Agent::default();
     let bad = "mkdir -p ~/.config/git; echo '*.sh' > ~/.config/git/ignore; echo '* filter=x' > ~/.config/git/attributes";
-    scene.agent(&Agent {
-        red: attempts(":", &[&format!("{bad}\n{}", good.red)], &good.red),
-        ..good
-    });
+    let scene = spoiling(&format!("{bad}\n{}", Agent::default().red));
     scene.tdd(&[]).expect(0);
     walk(&scene);
     let why = sent_back(&scene, 1, Phase::Red).join("\n");
@@ -255,17 +242,12 @@ fn what_a_suite_does_to_ledger_git_and_journal_is_undone_and_fails_its_candidate
 
 #[test]
 fn a_developer_that_forges_lines_and_then_asks_for_a_stop_has_nobody_vouch_for_them() {
-    let scene = Scene::new();
-    let good = Agent::default();
     // The conductor says that there is a doubtful request: a line of its own after the forged ones.
     let bad = format!(
-        "{}\n{LINES}\necho soon > .tdd/stop; while [ $(grep -c 'counts as at-ledger' $j) = 0 ]; do sleep 0.03; done; {KILL}",
-        good.red
+        "{}\n{LINES}\necho soon > .tdd/stop; while [ $(grep -c 'counts as at-ledger' $j) = 0 ]; do sleep 0.03; done; {KILL_CONDUCTOR}",
+        Agent::default().red
     );
-    scene.agent(&Agent {
-        red: attempts(":", &[&bad], &good.red),
-        ..good
-    });
+    let scene = spoiling(&bad);
     assert_eq!(scene.tdd(&[]).code, None, "killed");
     scene.nothing_is_left_running();
     let journal = fs::read_to_string(scene.worktree().join(".tdd/events.jsonl")).unwrap();
@@ -281,16 +263,11 @@ fn a_developer_that_forges_lines_and_then_asks_for_a_stop_has_nobody_vouch_for_t
 
 #[test]
 fn a_line_that_merely_tells_settles_nothing() {
-    let scene = Scene::new();
-    let good = Agent::default();
     let line = LINES.split("git add").next().unwrap();
     let bad = format!(
-        "{KILL}; {line}\nline exit '\"settled\":true'; rm -f ../issue-42.guard; {FORGE}; git add -f .tdd/issue-42.md"
+        "{KILL_CONDUCTOR}; {line}\nline exit '\"settled\":true'; rm -f ../issue-42.guard; {FORGE}; git add -f .tdd/issue-42.md"
     );
-    scene.agent(&Agent {
-        red: attempts(":", &[&bad], &good.red),
-        ..good
-    });
+    let scene = spoiling(&bad);
     assert_eq!(scene.tdd(&[]).code, None, "killed");
     scene.nothing_is_left_running();
     scene.tdd(&[]).expect(0);
@@ -352,19 +329,4 @@ fn a_remembered_result_that_a_leaf_rewrote_is_run_again() {
     assert_eq!(why.len(), 3, "{why:#?}");
     assert!(why[2].contains("greet.sh"), "{why:#?}");
     walk(&scene);
-}
-
-#[test]
-fn no_suite_passes_by_a_word_about_its_own_end_that_it_wrote_itself() {
-    let scene = Scene::new();
-    // Its own shell's parent is its supervisor, which finds in its records that the suite had given its result.
-    let forges = r#"printf '{"v":1,"launch":"%s","why":"lingering","at":""}' "$VERI_LAUNCH" >"../check.d/runs/$VERI_LAUNCH.kill"
-kill -TERM $PPID
-sleep 1000"#;
-    scene.write("forge.sh", forges);
-    scene.commit_all("a check that forges");
-    let ran = scene.tdd(&["--check", ". ./forge.sh"]);
-    let ran = ran.bails("killed-external");
-    assert!(!ran.out.contains("preflight passed"), "{ran:?}");
-    scene.nothing_is_left_running();
 }

@@ -51,3 +51,6 @@ impl Default for Agent {
         }
     }
 }
+
+/// Kills the conductor: in a leaf, whose parent is its shim, or in a hook, whose parent is git.
+pub const KILL_CONDUCTOR: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";

@@ -4,6 +4,7 @@
 use crate::attempts::{FRESH, NAME_TEST, attempts, each_is_sent_back, patient};
 use crate::branch::{walk, was_sent_back};
 use crate::scene::{Agent, Ran, Scene, VERI, finish};
+use crate::scripted::KILL_CONDUCTOR;
 use std::fs;
 use veri::role::Phase;
 
@@ -219,11 +220,9 @@ fn a_journal_that_was_spoilt_while_nobody_watched_is_put_back() {
     ] {
         let scene = Scene::new();
         let going = scene.path("going");
-        // The shim is the leaf's parent and the conductor the shim's: that one is killed.
-        let kill = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
         scene.agent(&Agent {
             red: format!(
-                "{}\nif [ ! -e {1} ]; then touch {1}; {kill}; {bad}; fi",
+                "{}\nif [ ! -e {1} ]; then touch {1}; {KILL_CONDUCTOR}; {bad}; fi",
                 Agent::default().red,
                 going.display()
             ),

@@ -11,10 +11,19 @@ use veri::event::{Kind, Line};
 /// Waits for a condition, looking every few milliseconds.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    found(what, || condition().then_some(()));
+}
+
+/// Waits for something to be there, looking every few milliseconds.
+#[track_caller]
+pub fn found<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
-    while !condition() {
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -116,6 +116,47 @@ fn a_registration_that_vanished_is_made_again_and_the_files_stay() {
     assert_eq!(again.candidate(&[]).unwrap(), again.head_tree().unwrap());
 }
 
+/// Where git says that its worktrees are, the person's checkout aside.
+fn registered(person: &Person) -> Vec<String> {
+    let listed = person.git(&["worktree", "list", "--porcelain"]);
+    let paths = listed.lines().filter_map(|l| l.strip_prefix("worktree "));
+    paths.skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_registration_that_is_made_again_and_cut_off_is_made_all_the_same() {
+    for moved in [false, true] {
+        let person = Person::new();
+        let wt = person.worktree();
+        let head = wt.head().unwrap();
+        put(&wt.tdd().join("events.jsonl"), "journal");
+        fs::remove_dir_all(wt.git_dir()).unwrap();
+        // As a start leaves it that is killed after the first git call, or after the link was moved.
+        let new = person.work().with_extension("new");
+        let at = new.display().to_string();
+        person.git(&["worktree", "add", "-q", "--detach", "--no-checkout", &at]);
+        if moved {
+            fs::rename(new.join(".git"), person.work().join(".git")).unwrap();
+        }
+        let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+        assert_eq!(read(&again.tdd().join("events.jsonl")), "journal");
+        assert_eq!(again.candidate(&[]).unwrap(), again.head_tree().unwrap());
+        assert_eq!(registered(&person), [again.path().display().to_string()]);
+        assert!(!new.exists(), "{moved}");
+    }
+}
+
+#[test]
+fn a_worktree_that_was_moved_with_veris_home_is_registered_where_it_is() {
+    let person = Person::new();
+    let head = person.worktree().head().unwrap();
+    let moved = person.root().join("moved");
+    fs::rename(person.work(), &moved).unwrap();
+    let again = WorkTree::linked(&person.repo(), &moved, head).unwrap();
+    assert_eq!(registered(&person), [again.path().display().to_string()]);
+    assert_eq!(again.candidate(&[]).unwrap(), again.head_tree().unwrap());
+}
+
 #[test]
 fn a_worktree_whose_making_was_cut_off_is_made_again() {
     let person = Person::new();

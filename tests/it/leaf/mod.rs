@@ -16,6 +16,7 @@ mod takeover;
 mod tampered;
 mod trees;
 
+use crate::watching::found as until;
 use nix::sys::signal::{Signal, kill as send};
 use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
@@ -157,17 +158,6 @@ impl Drop for House {
                 let _ = leaf::settle(&self.records, name, launch, Some(PATIENCE), &mut || None);
             }
         }
-    }
-}
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
