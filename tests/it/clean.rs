@@ -162,7 +162,7 @@ fn a_ground_in_use_is_not_said_to_be_removed_by_a_flag_that_leaves_it_alone() {
 
 #[test]
 fn what_was_noted_of_files_that_the_suite_leaves_goes_with_the_worktree() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let suite = fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
     scene.write("run-tests.sh", format!("touch report.xml\n{suite}"));
     scene.commit_all("a suite that leaves a report");

@@ -52,7 +52,7 @@ fn holes(path: &Path) {
 
 #[test]
 fn a_ledger_without_an_end_holds_neither_status_nor_clean() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     scene.tdd(&["--plan-only"]).expect(0);
     let ledger = scene.worktree().join(".tdd/issue-42.md");
     for put in [endless, holes] {
@@ -67,7 +67,7 @@ fn a_ledger_without_an_end_holds_neither_status_nor_clean() {
 
 #[test]
 fn what_a_person_names_and_has_no_end_is_said_at_once() {
-    let scene = Scene::unconfined();
+    let scene = Scene::new();
     let given = scene.path("given");
     let name = given.display().to_string();
     let config = scene.repo().join(".veri.toml");

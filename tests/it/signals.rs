@@ -169,7 +169,7 @@ fn a_conductor_that_is_stopped_from_outside_or_quit_loses_nothing() {
 #[test]
 fn ctrl_c_at_veri_leaf_ends_the_wait_and_not_the_leaf() {
     let scene = Scene::bare();
-    let script = "echo $$ > pid.new; mv pid.new ../pid-leaf; while [ -e ../hold-leaf ]; do sleep 0.03; done; exit 7";
+    let script = "echo $$ > pid.new; mv pid.new ../notes/pid-leaf; while [ -e ../notes/hold-leaf ]; do sleep 0.03; done; exit 7";
     scene.hold("leaf");
     let mut command = scene.command(VERI);
     command.args(["leaf", "run", "job", "--", "sh", "-c", script]);
