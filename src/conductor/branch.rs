@@ -137,14 +137,27 @@ impl Run<'_> {
         let why = "a commit that is not what was judged, since hooks changed it";
         let refs = self.tree.refs(self.issue_number);
         let kept = refs.discard(tree, Some(parent), why)?;
-        self.tree.take_back(commit, parent, &self.ledger_path())?;
+        // What a person has written into the ledger since would be overwritten with it.
+        let base = self.committed_ledger(parent)?.unwrap_or_default();
+        let committed = self.committed_ledger(commit)?;
+        if let Some(now) = self
+            .ledger_file()?
+            .filter(|now| Some(now) != committed.as_ref())
+        {
+            let edit = self.without_own_tick(now, &base);
+            if edit != base {
+                self.keep_edit(&edit)?;
+            }
+        }
         let said = format!(
             "{:.9}, {why}, is taken back; kept in {kept}",
             commit.to_string()
         );
-        // The hooks changed the files of the working tree, too.
+        // The hooks changed the files of the working tree, too. On record first: once the branch is back, nothing tells
+        // of that commit.
         let fields = json!({ "left": tree.to_string() });
-        self.write(Entry::new(Kind::Commit, of_work(&work), fields).say(said))
+        self.write(Entry::new(Kind::Commit, of_work(&work), fields).say(said))?;
+        self.tree.take_back(commit, parent, &self.ledger_path())
     }
 
     /// Whether a commit of this claim holds what was checked and approved, or checked once more when hooks had changed

@@ -148,7 +148,7 @@ impl Run<'_> {
 
     /// The tick that a commit of ours has written into the file, and nowhere else when it was cut off, is no
     /// edit.
-    fn without_own_tick(&self, bytes: Vec<u8>, committed: &[u8]) -> Vec<u8> {
+    pub(super) fn without_own_tick(&self, bytes: Vec<u8>, committed: &[u8]) -> Vec<u8> {
         let work = self.state.work.as_ref();
         let Some(work) = work.filter(|w| w.stage == Stage::Commit) else {
             return bytes;

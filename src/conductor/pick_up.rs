@@ -226,7 +226,7 @@ impl Run<'_> {
     /// unless it is an answer, which is taken as a candidate.
     fn take_tree_back(&mut self) -> Result<()> {
         let in_hands = self.is_in_hands() || self.unsettled().is_some();
-        // Before any ref is written: what a leaf or a suite did to the repository is undone first.
+        // Before any other ref is written: what a leaf or a suite did to the repository is undone first.
         self.settle_guard()?;
         if !in_hands {
             return Ok(());

@@ -20,6 +20,8 @@ fn verdicts(scene: &Scene) -> Vec<String> {
 fn a_verifier_that_meddles_with_git_approves_nothing_whether_or_not_its_conductor_is_killed() {
     for killed in [false, true] {
         let scene = plain();
+        // A sandbox keeps a verifier from all of it.
+        scene.configure_alone("sandbox = \"off\"\n");
         let (once, git) = (scene.path("once"), scene.repo().join(".git"));
         scene.agent(&noting(Agent {
             plan: ONE_STEP.to_owned(),
@@ -91,6 +93,24 @@ fn a_commit_that_a_hook_spoilt_is_sent_back_whether_or_not_the_conductor_is_kill
         assert!(why.contains("sh run-tests.sh"), "{killed}: {why}");
         walk(&scene);
     }
+}
+
+#[test]
+fn a_persons_edit_of_the_ledger_outlives_a_commit_that_is_taken_back() {
+    let scene = plain();
+    let spoilt = scene.path("spoilt").display().to_string();
+    meddles(
+        &scene,
+        &format!("[ -e '{spoilt}' ] || {{ touch '{spoilt}'; echo 'exit 1' >> src/lib.sh; }}"),
+    );
+    killed_in_the_commit(&scene);
+    let ledger = scene.worktree().join(".tdd/issue-42.md");
+    let text = std::fs::read_to_string(&ledger).unwrap();
+    std::fs::write(&ledger, format!("{text}\nA note of mine.\n")).unwrap();
+    scene.tdd(&[]).expect(0);
+    let committed = scene.git(&["show", "tdd/issue-42:.tdd/issue-42.md"]);
+    assert!(committed.contains("A note of mine."), "{committed}");
+    walk(&scene);
 }
 
 #[test]
