@@ -55,6 +55,10 @@ pub(super) fn state(repo: &Repo, path: &Path) -> Result<Found> {
         return Ok(Found::Foreign("a repository of its own"));
     }
     let content = untrusted::whole(&link, TIE)?.unwrap_or_default();
+    // Empty: its writing was cut off, or had no room.
+    if let Some(record) = record_of(repo, path).filter(|_| content.is_empty()) {
+        return Ok(Found::Unlinked(record));
+    }
     let Some(admin) = content.strip_prefix(b"gitdir: ") else {
         return Ok(Found::Foreign("a .git file that is not a worktree's"));
     };
@@ -82,7 +86,8 @@ pub(super) fn state(repo: &Repo, path: &Path) -> Result<Found> {
     }
     let recorded = untrusted::whole(&admin.join("gitdir"), TIE)?.unwrap_or_default();
     let recorded = std::ffi::OsStr::from_bytes(recorded.trim_ascii_end());
-    match admin.join(recorded).exists() {
+    // Without its index, the repair of its registration was cut off.
+    match admin.join(recorded).exists() && admin.join("index").exists() {
         true => Ok(Found::Ours),
         false => Ok(Found::Elsewhere),
     }
@@ -165,10 +170,8 @@ pub(super) fn repair(repo: &Repo, path: &Path) -> Result<()> {
     if repo::open(path)?.path().join("index").exists() {
         return Ok(());
     }
+    // What keeps git from it (its HEAD spoilt, a lock in the way) is found and mended by whoever comes to that.
     let git = repo.git.at(path);
-    run::must(
-        git.quiet(["read-tree", "HEAD"]),
-        "reading the index of veri's worktree",
-    )
-    .map(drop)
+    let what = "reading the index of veri's worktree";
+    run::run(git.quiet(["read-tree", "HEAD"]), what).map(drop)
 }

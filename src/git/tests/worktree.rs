@@ -147,6 +147,26 @@ fn a_registration_that_is_made_again_and_cut_off_is_made_all_the_same() {
 }
 
 #[test]
+fn a_registration_that_is_led_back_and_cut_off_before_its_index_is_whole_at_the_next_start() {
+    let person = Person::new();
+    let wt = person.worktree();
+    let head = wt.head().unwrap();
+    fs::remove_file(wt.git_dir().join("index")).unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    again.take_branch(42, head).unwrap();
+    assert_eq!(again.candidate(&[]).unwrap(), again.head_tree().unwrap());
+}
+
+#[test]
+fn a_tie_to_the_repository_whose_writing_was_cut_off_is_written_again() {
+    let person = Person::new();
+    let head = person.worktree().head().unwrap();
+    fs::write(person.work().join(".git"), "").unwrap();
+    let again = WorkTree::linked(&person.repo(), &person.work(), head).unwrap();
+    assert_eq!(again.candidate(&[]).unwrap(), again.head_tree().unwrap());
+}
+
+#[test]
 fn a_worktree_that_was_moved_with_veris_home_is_registered_where_it_is() {
     let person = Person::new();
     let head = person.worktree().head().unwrap();
