@@ -1,6 +1,7 @@
 //! `veri leaf`: running commands under the supervisor by hand, and watching leaves of a run.
 
 use super::leaf_journal::Telling;
+use crate::answer::clip;
 use crate::conductor::stop;
 use crate::config::{Env, MAX_SECONDS};
 use crate::exit;
@@ -9,6 +10,7 @@ use crate::leaf::{
     Watch,
 };
 use crate::role::StopMode;
+use crate::untrusted::plain;
 use anyhow::Context;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
@@ -139,6 +141,7 @@ impl LeafCommand {
                     telling.exit(&records, &name, running.launch(), &end)?;
                 }
                 for left in running.record()?.map_or(Vec::new(), |record| record.left) {
+                    let left = clip(&plain(&left), 100);
                     say(&format!("supervise[{name}]: {left} could not be ended"));
                 }
                 Ok(tell(&name, &end))

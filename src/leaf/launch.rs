@@ -45,6 +45,8 @@ pub struct Running {
     stderr: PathBuf,
     asked: bool,
     ended: Option<End>,
+    /// What its shim recorded of that.
+    recorded: Option<Exit>,
     /// The children of this program before the shim, if it takes in orphans.
     before: Option<HashSet<(i32, u64)>>,
 }
@@ -86,6 +88,7 @@ pub fn start(records: &Records, spec: &Spec) -> anyhow::Result<Running> {
         stderr: spec.stderr,
         asked: false,
         ended: None,
+        recorded: None,
         before,
     })
 }
@@ -209,12 +212,16 @@ impl Running {
         Below::of(Pid::from_raw(self.shim.id() as i32))
     }
 
-    /// What its shim recorded of its end; None as long as it runs, or when the shim was killed.
+    /// What its shim recorded of its end; None as long as it runs, or when the shim was killed. Once it was waited for, a
+    /// record that is not its shim's counts for nothing here either.
     ///
     /// # Errors
     /// When the record is there and cannot be read.
     pub fn record(&self) -> anyhow::Result<Option<Exit>> {
-        self.records.ended(&self.launch)
+        match self.ended {
+            Some(_) => Ok(self.recorded.clone()),
+            None => self.records.ended(&self.launch),
+        }
     }
 
     /// Waits until the leaf has ended, at most so long. `tick` is asked about every 50 ms, and ends the leaf
@@ -278,24 +285,29 @@ impl Running {
     }
 
     fn finish(&mut self) -> anyhow::Result<End> {
-        let exit = self.records.ended(&self.launch)?;
-        let started = self.records.started(&self.launch)?;
+        // What cannot be read, since a leaf saw to that, is told when all is ended.
+        let exit = self.records.ended(&self.launch);
+        let started = self.records.started(&self.launch);
+        let known = started.as_ref().ok().and_then(Option::as_ref);
         let session = cfg!(target_os = "linux").then(|| Pid::from_raw(self.shim.id() as i32));
         // A leaf can write a record, too, and kill its shim.
         let before = self.before.as_ref();
-        if exit.is_none() || before.is_some_and(|b| !taken_in(b, session).is_empty()) {
-            sweep_strays(&self.launch, started.as_ref(), session, before);
+        let recorded = matches!(exit, Ok(Some(_)));
+        if !recorded || before.is_some_and(|b| !taken_in(b, session).is_empty()) {
+            sweep_strays(&self.launch, known, session, before);
         }
         let status = self.shim.wait().context("cannot reap the shim")?;
-        if exit.is_some() && !status.success() {
+        if recorded && !status.success() {
             // What is recorded need not be its own, and it may have swept nothing.
-            sweep_recorded(&self.launch, started.as_ref());
+            sweep_recorded(&self.launch, known);
         }
+        let (exit, started) = (exit?, started?);
         // Only of a shim that says that it has recorded the end: a suite could pass by its own word.
         let exit = exit.filter(|_| matches!(status.code(), Some(0 | CANNOT_KEEP)));
         if exit.is_none() {
             self.failed_shim(status, started.is_some())?;
         }
+        self.recorded = exit.clone();
         let end = conclude(&self.records, &self.launch, started.as_ref(), exit, true)?;
         // Once: after the reaping, the shim's pid may be another's.
         self.ended = Some(end.clone());

@@ -50,10 +50,10 @@ pub fn settle(
         let other = records.newest(name)?.is_some_and(|s| s.launch != *launch);
         if over || other {
             // In this order: a shim records the end before it goes, and a record from before that is not its.
-            let exit = records.ended(launch)?;
+            let exit = records.ended(launch);
             sweep_recorded(launch, started.as_ref());
             let started = records.started(launch)?;
-            return conclude(records, launch, started.as_ref(), exit, held);
+            return conclude(records, launch, started.as_ref(), exit?, held);
         }
         held = true;
         let left = until.map(|u| u.saturating_duration_since(Instant::now()));

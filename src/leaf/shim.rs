@@ -60,7 +60,7 @@ pub fn shim_main() -> u8 {
         Ok(()) => 0,
         Err(Failure::Begin(e)) => {
             let _ = writeln!(io::stderr(), "supervise: the shim cannot begin: {e}");
-            match storage::is_to_blame(e.kind()) {
+            match storage::failed(&e) {
                 true => NO_ROOM as u8,
                 false => CANNOT_BEGIN as u8,
             }
@@ -353,7 +353,8 @@ impl Shim {
             },
             truncated: outputs.iter().any(Output::truncated),
             swept: swept.ended + strays.ended,
-            unswept: swept.left + strays.left,
+            // The same ones, found in two ways.
+            unswept: swept.left.max(strays.left),
             left: tree.left(swept),
             cgroup: tree.has_group(),
             ..self.blank()

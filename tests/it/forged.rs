@@ -330,3 +330,21 @@ fn a_remembered_result_that_a_leaf_rewrote_is_run_again() {
     assert!(why[2].contains("greet.sh"), "{why:#?}");
     walk(&scene);
 }
+
+#[test]
+fn no_suite_passes_or_stops_the_run_by_a_word_about_its_own_end_that_it_wrote_itself() {
+    for why in ["lingering", "stop"] {
+        let scene = Scene::new();
+        // Its own shell's parent is its supervisor, which finds in its records why it was ended.
+        let forges = format!(
+            "printf '{{\"v\":1,\"launch\":\"%s\",\"why\":\"{why}\",\"at\":\"\"}}' \"$VERI_LAUNCH\" \
+             >\"../check.d/runs/$VERI_LAUNCH.kill\"\nkill -TERM $PPID\nsleep 1000"
+        );
+        scene.write("forge.sh", forges);
+        scene.commit_all("a check that forges");
+        let ran = scene.tdd(&["--check", ". ./forge.sh"]);
+        let ran = ran.bails("killed-external");
+        assert!(!ran.out.contains("preflight passed"), "{why}: {ran:?}");
+        scene.nothing_is_left_running();
+    }
+}

@@ -88,7 +88,10 @@ impl Run<'_> {
             "of what {} started, {count} could not be ended: frozen, stuck in the kernel, or another user's: \
              {}. What is killed ends when it is let go",
             leaf_name(leaf.role, leaf.phase),
-            names.join(", ")
+            match names.is_empty() {
+                true => "their names are not known".to_owned(),
+                false => names.join(", "),
+            }
         );
         self.say(Kind::Check, said)
     }

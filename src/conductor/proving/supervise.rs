@@ -8,6 +8,7 @@ use crate::git::tree;
 use crate::ground::command::{Ended, Launch};
 use crate::ground::project::Project;
 use crate::leaf::{self, End, KillWhy, LaunchId, Records, Spec};
+use crate::role::StopMode;
 use crate::suite::SuiteRun;
 use crate::suite::waiting::{Waiting, Waits};
 use anyhow::Result;
@@ -53,7 +54,9 @@ impl Run<'_> {
                 why: KillWhy::Waits,
             } => self.waited(&launch.name, waits)?,
             End::KilledStuck { .. } => Ended::TimedOut,
-            End::KilledByStop => Ended::Stopped,
+            // Nor did anybody else ask for a stop.
+            End::KilledByStop if self.stop_mode() == Some(StopMode::Now) => Ended::Stopped,
+            End::KilledByStop => Ended::Signal(9),
             End::SpawnFailed { code, .. } => Ended::Unstartable(code),
             End::KilledExternal { signal } => Ended::Signal(signal.unwrap_or(9)),
             // Nothing of a suite's output is watched for a result: only a suite's own hand can have written of one.

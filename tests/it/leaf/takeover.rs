@@ -259,3 +259,23 @@ fn an_end_that_is_recorded_beats_an_intent_to_kill_for_whoever_reads_it() {
         assert!(!house.err().contains("killed-external"), "{why}");
     }
 }
+
+#[test]
+#[allow(clippy::print_stdout)] // a test that is skipped says so
+fn a_leaf_that_makes_its_record_unreadable_and_kills_its_shim_leaves_no_daemon() {
+    if nix::unistd::geteuid().is_root() {
+        println!("skipped: a record that cannot be read: root reads everything");
+        return;
+    }
+    let house = House::new();
+    let script = "e=\"../a .tdd/runs/$VERI_LAUNCH.exit\"; : >\"$e\"; chmod 0 \"$e\"; sh -c 'echo $$ >daemon; exec sleep 1000' & \
+                  while [ ! -s daemon ]; do sleep 0.01; done; kill -9 $PPID; sleep 1000";
+    let mut running = leaf::start(&house.records, &house.spec(&["sh", "-c", script])).unwrap();
+    running.wait(Some(PATIENCE), &mut || None).unwrap_err();
+    gone(house.pid("daemon"));
+    assert_eq!(marked(running.launch()), Vec::<String>::new());
+    house
+        .records
+        .ended(running.launch())
+        .expect_err("it is still there");
+}
