@@ -25,6 +25,9 @@ use std::time::Duration;
 /// How long a tool call may take unless the caller says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
 
+/// What a shell's or git's exit code has above 128 when what it waited for was ended by a signal (signal(7)).
+const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
+
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolEnd {
@@ -55,7 +58,7 @@ impl ToolOutput {
 
     /// Whether nobody killed it, or what it waited for: git and shells then end with 128 and the signal's number.
     fn is_its_own_end(&self) -> bool {
-        matches!(self.end, ToolEnd::Code(code) if code <= 128)
+        matches!(self.end, ToolEnd::Code(code) if !SIGNALS.contains(&(code - 128)))
     }
 
     /// Standard output as text, without the last newline; bytes that are not UTF-8 are replaced.
@@ -190,7 +193,9 @@ impl Tool {
         if let Some(launch) = &launch {
             leaf::sweep_launch(launch);
         }
-        if let Some(act) = afterwards {
+        // What is not to be ended may still have in hand what this would remove.
+        let lives = matches!(&result, Err(e) if e.kind() == io::ErrorKind::TimedOut);
+        if let Some(act) = afterwards.filter(|_| !lives) {
             let said = act(!result.as_ref().is_ok_and(|o| o.is_its_own_end()));
             if let Ok(out) = &mut result {
                 out.stderr.extend_from_slice(said.as_bytes());

@@ -1,7 +1,7 @@
 //! One call, from its start until nothing of its group is left.
 
 use super::ear::{Spent, asked_to_end};
-use super::group::Group;
+use super::group::{DYING, Group, cannot_be_ended};
 use super::pipes::Pipes;
 use super::{ToolEnd, ToolOutput};
 use nix::sys::signal::Signal;
@@ -61,6 +61,9 @@ fn attend(group: &mut Group, watch: &mut Watch, mut pipes: Pipes) -> io::Result<
         }
         let Some(since) = ended_at.map(|at| at.elapsed()) else {
             watch.look(group);
+            if watch.is_in_vain() {
+                return Err(cannot_be_ended());
+            }
             continue;
         };
         if pipes.are_closed() || (!said && since > LINGER.0) || since > LINGER.1 {
@@ -76,6 +79,8 @@ struct Watch {
     timed_out: bool,
     /// When it is made to end that was asked to.
     killed_at: Option<Duration>,
+    /// Since it was made to.
+    killed: Option<Instant>,
 }
 
 impl Watch {
@@ -85,6 +90,7 @@ impl Watch {
             limit,
             timed_out: false,
             killed_at: None,
+            killed: None,
         }
     }
 
@@ -92,14 +98,23 @@ impl Watch {
         let spent = self.spent.by_now();
         if !self.timed_out && spent > self.limit {
             self.timed_out = true;
-            group.signal(Signal::SIGKILL);
+            self.kill(group);
         }
         if self.killed_at.is_some_and(|at| spent > at) {
-            group.signal(Signal::SIGKILL);
+            self.kill(group);
         }
         if asked_to_end() {
             self.killed_at.get_or_insert(spent + GRACE);
             group.signal(Signal::SIGTERM);
         }
+    }
+
+    fn kill(&mut self, group: &Group) {
+        self.killed.get_or_insert_with(Instant::now);
+        group.signal(Signal::SIGKILL);
+    }
+
+    fn is_in_vain(&self) -> bool {
+        self.killed.is_some_and(|since| since.elapsed() > DYING)
     }
 }

@@ -4,6 +4,15 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::io;
 use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a call that was killed is waited for, which takes no time unless it is frozen or stuck in the kernel.
+pub(super) const DYING: Duration = Duration::from_secs(10);
+
+pub(super) fn cannot_be_ended() -> io::Error {
+    let why = "it was killed and does not end: it is frozen, or stuck in the kernel (a file system that does not answer?)";
+    io::Error::new(io::ErrorKind::TimedOut, why)
+}
 
 /// The group of a call, which its leader leads. Until the leader is reaped, its pid and so the group's id cannot be
 /// another's: it is reaped last, when nothing is signalled any more.
@@ -56,6 +65,13 @@ impl Group {
     /// Ends what is left of the group, and says how its leader ended.
     pub(super) fn end(mut self) -> io::Result<ExitStatus> {
         self.signal(Signal::SIGKILL);
+        let until = Instant::now() + DYING;
+        while !self.has_ended()? {
+            if Instant::now() > until {
+                return Err(cannot_be_ended());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.leader.wait()
     }
 }
