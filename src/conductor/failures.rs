@@ -98,12 +98,13 @@ pub(super) fn known_cause(error: &anyhow::Error) -> Option<Bail> {
     storage.then(|| storage_failed(error))
 }
 
-/// The cause of an error that no room has a cause for and that the outside world gave: never a bug of veri's.
+/// The cause of an error that no room has a cause for and that git or the system gave.
 pub(super) fn of_the_world(error: &anyhow::Error) -> Option<Bail> {
     if error.chain().any(|e| e.is::<git2::Error>()) {
         return Some(Bail::new(Cause::GitFailed, format!("{error:#}")));
     }
-    io_of(error).map(|_| storage_failed(error))
+    let io = io_of(error)?;
+    io.raw_os_error().map(|_| storage_failed(error))
 }
 
 /// The cause of an error that something was not found, when what is gone is a folder of veri's own: any other thing

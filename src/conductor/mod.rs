@@ -13,6 +13,7 @@ mod failures;
 mod leaves;
 mod making;
 mod nothing;
+mod offered;
 mod perform;
 mod pick_up;
 mod preflight;

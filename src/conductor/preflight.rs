@@ -18,7 +18,6 @@ use crate::forge::{
 use crate::git::{Base, BaseAsk, Relation, issue_branch_name, tree};
 use crate::ground::project::Project;
 use crate::ground::{Ground, Kind as GroundKind};
-use crate::leaf;
 use crate::ledger::Ledger;
 use crate::machine::Event;
 use crate::prompt::Templates;
@@ -29,7 +28,6 @@ use git2::Oid;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
 
 /// Where the work goes on.
 struct Start {
@@ -118,31 +116,6 @@ impl Run<'_> {
             },
             fields,
         ))
-    }
-
-    /// Agents, suites, hooks and git make files in it, each from a folder of its own.
-    fn find_temporary(&self) -> Result<()> {
-        let folder = Path::new(self.ask.env.get("TMPDIR").unwrap_or(OsStr::new("/tmp")));
-        let why = match tempfile::NamedTempFile::new_in(folder) {
-            Err(e) => e.to_string(),
-            Ok(_) if folder.is_relative() => "it is not an absolute path".to_owned(),
-            Ok(_) => return Ok(()),
-        };
-        Err(Bail::needs_user(format!(
-            "The folder for temporary files, {} (TMPDIR), cannot be used: {why}. Make it, or name another, then run again.",
-            folder.display()
-        ))
-        .into())
-    }
-
-    /// Says once in a run by what little the processes of its leaves are ended, where something is missing.
-    fn say_what_is_not_reached(&mut self) -> Result<()> {
-        let reach = leaf::reach();
-        let said = format!("what agents and suites start is ended by: {reach}");
-        if !reach.is_whole() && !self.lines.iter().any(|l| l.text("said") == said) {
-            self.say(Kind::Preflight, said)?;
-        }
-        Ok(())
     }
 
     /// 3. `--here` needs a clean checkout; otherwise uncommitted changes are only not part of the run.

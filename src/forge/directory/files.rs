@@ -20,10 +20,10 @@ pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 /// How long another process may hold the lock before that is an error; writes take milliseconds.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// An I/O error with what was attempted. The `io::Error` stays in the chain; a full or read-only disk
-/// is the storage's fault and is classified from it, everything else is the forge's.
+/// An I/O error with what was attempted. The `io::Error` stays in the chain; a full, failing or read-only disk
+/// is the storage's fault and is classified from it, everything else is the forge's: what may not be written, too.
 pub(super) fn failed(error: io::Error, attempted: String) -> anyhow::Error {
-    if storage::has_no_room(error.kind()) {
+    if storage::failed(&error) && error.kind() != ErrorKind::PermissionDenied {
         return anyhow::Error::new(error).context(attempted);
     }
     let detail = format!(
