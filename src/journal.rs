@@ -287,7 +287,8 @@ impl Journal {
         let put_back = std::mem::take(&mut self.put_back);
         let length = self.file.metadata().with_context(what)?.len();
         if self.is_in_place().with_context(what)? && length <= self.known.len() as u64 + MOST_TOLD {
-            let bytes = std::fs::read(&path).with_context(what)?;
+            let mut bytes = vec![0; length as usize];
+            self.file.read_exact_at(&mut bytes, 0).with_context(what)?;
             if let Some(more) = bytes.strip_prefix(self.known.as_slice())
                 && (more.is_empty() || only_tells(more, &path, self.last_seq))
             {
@@ -346,7 +347,8 @@ fn take_lock(file: &File, path: &Path) -> Result<()> {
         return Ok(());
     }
     let said = format!(
-        "the journal {} has been locked for {} seconds by {}, which no veri does: end it, then run again.",
+        "the journal {} has been locked for {} seconds by {}. veri locks it for the writing of one line: unless that is a veri \
+         on a slow disk, end it; then run again.",
         path.display(),
         PATIENCE.as_secs(),
         lock::holder_of(file)
