@@ -67,12 +67,15 @@ impl Slot {
             let lock = folder.join(format!("{name}.lock"));
             let root = folder.join(&name);
             let records = folder.join(format!("{name}.d"));
-            for made in [&root, &records] {
-                fs::create_dir_all(made).with_context(|| format!("making {}", made.display()))?;
-            }
+            // A slot is held by its records, too; what stands in their place is a matter of whoever holds it.
+            let _ = fs::create_dir_all(&records);
             let Some(lock) = hold(&lock, &records)? else {
                 continue;
             };
+            // Once it is held nobody removes them.
+            for made in [&root, &records] {
+                fs::create_dir_all(made).with_context(|| format!("making {}", made.display()))?;
+            }
             return Ok(Slot {
                 number,
                 root,
