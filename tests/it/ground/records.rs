@@ -3,7 +3,6 @@
 use super::{ground, listing, read};
 use crate::project::Project;
 use std::fs;
-use veri::cause::{Bail, Cause};
 use veri::ground::{Ground, Kind};
 
 #[test]
@@ -28,10 +27,10 @@ fn pipes_in_the_place_of_a_grounds_records_are_waited_at_by_nobody() {
     ground.bring_to(&project.repo, tree("3")).unwrap();
     assert!(ground.verify_exact(tree("3")).unwrap().is_empty());
     drop(ground);
+    // The place of the lock is veri's own, too.
     pipe("../check.lock");
-    let error = Ground::acquire(&project.home(), Kind::Check).unwrap_err();
-    let bail = error.downcast_ref::<Bail>().unwrap();
-    assert_eq!(bail.cause, Cause::StorageFailed);
+    Ground::acquire(&project.home(), Kind::Check).unwrap();
+    assert!(project.home().join("ground/check.lock").is_file());
 }
 
 #[test]
