@@ -1,6 +1,6 @@
 //! The locks that git calls of a killed conductor have left, told from those of somebody else.
 
-use super::pick_up::is_input;
+use super::record::is_input;
 use super::run::Run;
 use crate::event::Kind;
 use crate::leaf::{self, LaunchId};

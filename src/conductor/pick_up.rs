@@ -1,7 +1,8 @@
 //! What an earlier start left behind, settled before this one goes on: locks of dead git calls, an open
 //! launch, a working tree in a leaf's hands, lines that were owed, an end that was not told.
 
-use super::record::{self, Entry};
+use super::dead_locks::DeadLocks;
+use super::record::{self, Entry, is_input};
 use super::run::{JOURNAL_TOUCHED, Run};
 use crate::cause::{Bail, Cause};
 use crate::event::{Kind, Line};
@@ -56,7 +57,7 @@ impl Run<'_> {
         }
         self.write_what_is_owed(&left.owed)?;
         let unwinding = self.state.at.clone();
-        self.settle_open_launch()?;
+        self.settle_open_launch(locks.as_ref())?;
         self.end_strays(&left.others)?;
         // Not before: a git of a developer that was still at work held its own.
         if let Some(locks) = locks {
@@ -182,14 +183,14 @@ impl Run<'_> {
     }
 
     /// A launch whose outcome no conductor has recorded: taken up again, read, or found to be lost.
-    fn settle_open_launch(&mut self) -> Result<()> {
+    fn settle_open_launch(&mut self, locks: Option<&DeadLocks>) -> Result<()> {
         let Some(effect @ Effect::Launch(_)) = self.state.pending() else {
             return Ok(());
         };
         let (Effect::Launch(leaf), Some(line)) = (&effect, self.open_launch()) else {
             return Ok(());
         };
-        match self.take_up(leaf, &line)? {
+        match self.take_up(leaf, &line, locks)? {
             Some((event, fields)) => self.feed(event, Some(&effect), fields),
             // A plan is read when the text is known.
             None => Ok(()),
@@ -262,11 +263,13 @@ impl Run<'_> {
         newest.is_some_and(|l| l.text("intent") == "prepare")
     }
 
-    /// How an open launch ended, taking it up when it still runs; None for a plan that cannot be judged yet.
+    /// How an open launch ended, taking it up when it still runs; None for a plan that cannot be judged yet. `locks`: those
+    /// of a killed conductor, where nobody has removed them yet.
     pub(super) fn take_up(
         &mut self,
         leaf: &crate::machine::Leaf,
         line: &Line,
+        locks: Option<&DeadLocks>,
     ) -> Result<Option<(Event, Value)>> {
         let records = self.records()?;
         let id = LaunchId::parse(line.text("launch"))
@@ -279,7 +282,11 @@ impl Run<'_> {
             end = leaf::settle(&records, name, &id, None, &mut || self.glance())?;
         }
         // As its own conductor would have: what code of the candidate did is found before its answer counts.
+        // Before that, what the killed conductor left, or it would be found there.
         if leaf.role != Role::Developer {
+            if let Some(locks) = locks {
+                self.remove_dead_locks(locks)?;
+            }
             self.settle_guard()?;
         }
         let ended = matches!(end, End::Done { .. } | End::Lingered);
@@ -303,10 +310,6 @@ impl Run<'_> {
         }
         Ok(Some(outcome))
     }
-}
-
-pub(super) fn is_input(line: &Line) -> bool {
-    line.fields.contains_key("input")
 }
 
 /// Whether a line gave the machine this event (`leaf-ended`).

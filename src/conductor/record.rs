@@ -1,7 +1,7 @@
 //! How effects and events are written into the journal: their kind, subject and fields.
 
 use crate::cause::Bail;
-use crate::event::Kind;
+use crate::event::{Kind, Line};
 use crate::journal::Subject;
 use crate::machine::{
     Answer, Checked, Collected, Effect, Ending, Event, Feedback, Leaf, LeafEnd, Notice, Work,
@@ -93,6 +93,11 @@ fn kind_of(ending: &Ending) -> Kind {
         Ending::Stopped(_) => Kind::Stop,
         Ending::Done { .. } | Ending::Planned => Kind::RunEnd,
     }
+}
+
+/// Whether a line gave the machine an event.
+pub(super) fn is_input(line: &Line) -> bool {
+    line.fields.contains_key("input")
 }
 
 /// The line that gives the machine an event: the outcome of `effect`, or something from outside.

@@ -14,7 +14,7 @@ const COMMIT: &str = "14:before";
 /// A run of one step that was killed between the approval of its green and the commit.
 fn approved(agent: Agent) -> Scene {
     let mut scene = plain();
-    let broken = scene.path("broken").display().to_string();
+    let broken = scene.note("broken").display().to_string();
     let tests = fs::read_to_string(scene.repo().join("run-tests.sh")).unwrap();
     scene.write(
         "run-tests.sh",
@@ -82,7 +82,7 @@ fn what_was_approved_before_a_crash_is_not_committed_when_its_checks_do_not_hold
         ),
         ..good
     });
-    fs::write(scene.path("broken"), "").unwrap();
+    fs::write(scene.note("broken"), "").unwrap();
     let home = scene.worktree().ancestors().nth(2).unwrap().to_owned();
     fs::remove_dir_all(home.join("results")).unwrap();
     scene.tdd(&[]).expect(0);

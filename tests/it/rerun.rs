@@ -220,7 +220,7 @@ fn a_rerun_after_each_kind_of_bail_goes_on_where_it_stood_with_the_spent_budget_
     // Renewed: four attempts more.
     scene.tdd(&[]).bails("revise-exhausted");
     assert_eq!(launches_of(&scene, "developer red"), 8);
-    fs::write(scene.path("allowed"), "").unwrap();
+    fs::write(scene.note("allowed"), "").unwrap();
     scene.tdd(&[]).bails("needs-user").says("Is that so?");
     scene.tdd(&[]).bails("verdict-malformed");
     // The candidate that was judged is judged again: no developer is asked once more.

@@ -39,7 +39,7 @@ impl Run<'_> {
         // A planner that ended while no conductor watched: now its plan can be judged.
         if leaf.role == Role::Planner
             && let Some(line) = self.open_launch()
-            && let Some(outcome) = self.take_up(leaf, &line)?
+            && let Some(outcome) = self.take_up(leaf, &line, None)?
         {
             return Ok(outcome);
         }
